@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "base/check.h"
+
+namespace tessera {
+namespace {
+
+/// Closes on scope exit.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+Result<uint64_t> SizeOf(int fd, const std::filesystem::path& path) {
+  struct stat info {};
+  if (::fstat(fd, &info) != 0) return Fail(ErrnoStatus(errno, "reading the size of", path));
+  if (S_ISDIR(info.st_mode))
+    return Fail(InvalidArgument(fmt::format("{} is a folder, expected a file", path.string())));
+  if (!S_ISREG(info.st_mode))
+    return Fail(InvalidArgument(fmt::format("{} is not a regular file", path.string())));
+  return static_cast<uint64_t>(info.st_size);
+}
+
+int OpenRetrying(const std::filesystem::path& path, int flags, mode_t mode = 0) {
+  int fd;
+  do {
+    fd = ::open(path.c_str(), flags | O_CLOEXEC, mode);
+  } while (fd < 0 && errno == EINTR);
+  return fd;
+}
+
+Status WriteAll(int fd, ByteSpan bytes, const std::filesystem::path& path) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      return ErrnoStatus(errno, "writing", path);
+    }
+    bytes = bytes.subspan(static_cast<size_t>(written));
+  }
+  return {};
+}
+
+}  // namespace
+
+Status ErrnoStatus(int error, std::string_view what, const std::filesystem::path& path) {
+  std::string text = fmt::format("{} {}: {}", what, path.string(), std::strerror(error));
+  switch (error) {
+    case ENOENT:
+    case ENOTDIR: return NotFound(std::move(text));
+    case EACCES:
+    case EPERM:
+    case EROFS: return PermissionDenied(std::move(text));
+    case ENOSPC:
+    case EDQUOT: return ResourceExhausted(std::move(text) + "; free some space and try again");
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM: return ResourceExhausted(std::move(text));
+    case EEXIST: return AlreadyExists(std::move(text));
+    default: return Unavailable(std::move(text));
+  }
+}
+
+Result<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::filesystem::path& path) {
+  const Descriptor fd(OpenRetrying(path, O_RDONLY));
+  if (fd.get() < 0) return Fail(ErrnoStatus(errno, "opening", path));
+  TESSERA_ASSIGN_OR_RETURN(const uint64_t size, SizeOf(fd.get(), path));
+  ByteSpan bytes;
+  if (size > 0) {
+    void* address = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd.get(), 0);
+    if (address == MAP_FAILED) return Fail(ErrnoStatus(errno, "mapping", path));
+    bytes = {static_cast<const std::byte*>(address), size};
+  }
+  return std::shared_ptr<const MappedFile>(new MappedFile(path, bytes));
+}
+
+MappedFile::~MappedFile() {
+  if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+}
+
+void MappedFile::WillNeed(uint64_t offset, uint64_t size) const {
+  if (offset >= bytes_.size()) return;
+  constexpr uint64_t kPage = 4096;
+  const uint64_t begin = offset / kPage * kPage;
+  const uint64_t end = std::min<uint64_t>(bytes_.size(), offset + size);
+  // A hint only: failure changes nothing but speed.
+  (void)::madvise(const_cast<std::byte*>(bytes_.data()) + begin, end - begin, MADV_WILLNEED);
+}
+
+Result<std::string> ReadFile(const std::filesystem::path& path, uint64_t max_bytes) {
+  const Descriptor fd(OpenRetrying(path, O_RDONLY));
+  if (fd.get() < 0) return Fail(ErrnoStatus(errno, "opening", path));
+  TESSERA_ASSIGN_OR_RETURN(const uint64_t size, SizeOf(fd.get(), path));
+  if (size > max_bytes)
+    return Fail(ResourceExhausted(
+        fmt::format("{} has {} bytes, more than the limit of {}", path.string(), size, max_bytes)));
+  std::string text(size, '\0');
+  size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t got = ::read(fd.get(), text.data() + done, text.size() - done);
+    if (got < 0) {
+      if (errno == EINTR) continue;
+      return Fail(ErrnoStatus(errno, "reading", path));
+    }
+    if (got == 0) break;
+    done += static_cast<size_t>(got);
+  }
+  text.resize(done);
+  return text;
+}
+
+Result<std::unique_ptr<FileWriter>> FileWriter::Create(const std::filesystem::path& path) {
+  const int fd = OpenRetrying(path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+  if (fd < 0) return Fail(ErrnoStatus(errno, "creating", path));
+  return std::unique_ptr<FileWriter>(new FileWriter(path, fd));
+}
+
+FileWriter::~FileWriter() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+Status FileWriter::Append(ByteSpan bytes) {
+  TESSERA_CHECK(fd_ >= 0);
+  TESSERA_RETURN_IF_ERROR(WriteAll(fd_, bytes, path_));
+  size_ += bytes.size();
+  return {};
+}
+
+Status FileWriter::PadTo(uint64_t offset) {
+  TESSERA_CHECK(offset >= size_);
+  static constexpr std::array<std::byte, 4096> kZeros{};
+  while (size_ < offset) {
+    const uint64_t piece = std::min<uint64_t>(offset - size_, kZeros.size());
+    TESSERA_RETURN_IF_ERROR(Append(ByteSpan(kZeros).first(piece)));
+  }
+  return {};
+}
+
+Status FileWriter::Finish() {
+  TESSERA_CHECK(fd_ >= 0);
+  const int fd = std::exchange(fd_, -1);
+  const Descriptor closer(fd);
+  if (::fsync(fd) != 0) return ErrnoStatus(errno, "syncing", path_);
+  return {};
+}
+
+Status WriteFileAtomic(const std::filesystem::path& path, std::string_view bytes) {
+  std::filesystem::path temporary = path;
+  temporary += fmt::format(".tmp.{}", ::getpid());
+  Status status = [&]() -> Status {
+    TESSERA_ASSIGN_OR_RETURN(auto writer, FileWriter::Create(temporary));
+    TESSERA_RETURN_IF_ERROR(writer->Append(AsBytes(bytes)));
+    TESSERA_RETURN_IF_ERROR(writer->Finish());
+    if (::rename(temporary.c_str(), path.c_str()) != 0)
+      return ErrnoStatus(errno, "renaming to", path);
+    return SyncDirectory(path.has_parent_path() ? path.parent_path() : ".");
+  }();
+  if (!status.ok()) ::unlink(temporary.c_str());
+  return status;
+}
+
+Status SyncDirectory(const std::filesystem::path& path) {
+  const Descriptor fd(OpenRetrying(path, O_RDONLY | O_DIRECTORY));
+  if (fd.get() < 0) return ErrnoStatus(errno, "opening", path);
+  // Some file systems refuse fsync of folders; the rename is then as durable as they make it.
+  if (::fsync(fd.get()) != 0 && errno != EINVAL) return ErrnoStatus(errno, "syncing", path);
+  return {};
+}
+
+}  // namespace tessera

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Files: read-only shared mappings, whole-file reads under a limit, and writes that are complete
+// or absent. All errors name the path and say what the system said.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/bytes.h"
+#include "base/status.h"
+
+namespace tessera {
+
+/// A read-only MAP_SHARED mapping of a whole file; the bytes are valid as long as the object, from
+/// any thread. An empty file maps to an empty span. If somebody truncates the file while it is
+/// mapped, touching the lost pages raises SIGBUS; writers of this tree never truncate, they
+/// replace by rename.
+class MappedFile {
+ public:
+  /// kNotFound, kPermissionDenied, kInvalidArgument (a folder), kUnavailable (other errno).
+  static Result<std::shared_ptr<const MappedFile>> Open(const std::filesystem::path& path);
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  ByteSpan bytes() const { return bytes_; }
+  const std::filesystem::path& path() const { return path_; }
+  /// Hints that [offset, offset+size) will be read soon, in order.
+  void WillNeed(uint64_t offset, uint64_t size) const;
+
+ private:
+  MappedFile(std::filesystem::path path, ByteSpan bytes) : path_(std::move(path)), bytes_(bytes) {}
+  std::filesystem::path path_;
+  ByteSpan bytes_;
+};
+
+/// The whole file as text. kResourceExhausted if it is larger than `max_bytes`.
+Result<std::string> ReadFile(const std::filesystem::path& path, uint64_t max_bytes);
+
+/// Writes to a temporary file beside `path`, fsyncs, renames: readers see the old bytes or all of
+/// the new ones. kResourceExhausted on a full disk (nothing is left behind).
+Status WriteFileAtomic(const std::filesystem::path& path, std::string_view bytes);
+
+/// Status of an errno value with the path: "opening x: No such file or directory".
+Status ErrnoStatus(int error, std::string_view what, const std::filesystem::path& path);
+
+/// Streams bytes into a new file. Not atomic by itself: publish by renaming a folder or file.
+class FileWriter {
+ public:
+  static Result<std::unique_ptr<FileWriter>> Create(const std::filesystem::path& path);
+  ~FileWriter();  // Closes without sync; call Finish() to know that the bytes are safe.
+  FileWriter(const FileWriter&) = delete;
+  FileWriter& operator=(const FileWriter&) = delete;
+
+  Status Append(ByteSpan bytes);
+  /// Writes zeros up to `offset`, which must not lie behind the current end.
+  Status PadTo(uint64_t offset);
+  uint64_t size() const { return size_; }
+  /// fsync and close. No other call may follow.
+  Status Finish();
+
+ private:
+  FileWriter(std::filesystem::path path, int fd) : path_(std::move(path)), fd_(fd) {}
+  std::filesystem::path path_;
+  int fd_;
+  uint64_t size_ = 0;
+};
+
+/// fsync of a folder, so that a rename inside it survives a crash.
+Status SyncDirectory(const std::filesystem::path& path);
+
+}  // namespace tessera

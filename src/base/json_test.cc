@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/json.h"
+
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace tessera::json {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(Json, ParsesEveryKindOfValue) {
+  const auto value = Parse(R"( {"a": [1, -2, 3.5, true, null, "xé\n"], "b": {}} )", {}, "test");
+  ASSERT_TRUE(value.has_value()) << value.error().ToString();
+  EXPECT_EQ(Serialize(*value), R"({"a":[1,-2,3.5E0,true,null,"xé\n"],"b":{}})");
+  EXPECT_EQ(SerializePretty(Parse("[1,{\"k\":[]}]", {}, "t").value()),
+            "[\n  1,\n  {\n    \"k\": []\n  }\n]\n");
+}
+
+TEST(Json, KeepsLongStringsAndKeysWhole) {
+  const std::string longtext(100000, 'x');
+  const auto value = Parse("{\"" + longtext + "\":\"" + longtext + "\\u00e9\"}", {}, "test");
+  ASSERT_TRUE(value.has_value());
+  EXPECT_EQ(value->get_object().at(longtext).get_string(), longtext + "é");
+}
+
+TEST(Json, RefusesWhatIsNotStrictJson) {
+  for (const char* text : {"", " ", "{", "[1,]", "{'a':1}", "{\"a\":1} x", "NaN", "[Infinity]", "01",
+                           "\"\xff\"", "\"\\ud800\"", "1e999", "/*c*/1", "\"a\x01\"", "{\"a\" 1}"}) {
+    const auto value = Parse(text, {}, "test");
+    EXPECT_FALSE(value.has_value()) << text;
+    if (!value.has_value()) {
+      EXPECT_EQ(value.error().code(), Code::kInvalidArgument) << text;
+      EXPECT_THAT(value.error().ToString(), HasSubstr("test: offset ")) << text;
+    }
+  }
+}
+
+TEST(Json, RefusesDuplicateKeysUnlessToldOtherwise) {
+  EXPECT_THAT(Parse(R"({"a":1,"a":2})", {}, "t").error().ToString(), HasSubstr("duplicate key \"a\""));
+  EXPECT_EQ(Serialize(Parse(R"({"a":1,"a":2})", {.unique_keys = false}, "t").value()), R"({"a":2})");
+}
+
+TEST(Json, LimitsHoldAtTheirBoundary) {
+  const auto nested = [](int depth) {
+    return std::string(static_cast<size_t>(depth), '[') + std::string(static_cast<size_t>(depth), ']');
+  };
+  EXPECT_TRUE(Parse(nested(63), {}, "t").has_value());
+  EXPECT_TRUE(Parse(nested(64), {}, "t").has_value());
+  EXPECT_EQ(Parse(nested(65), {}, "t").error().code(), Code::kResourceExhausted);
+  EXPECT_TRUE(Parse("[10]", {.max_bytes = 4}, "t").has_value());
+  EXPECT_EQ(Parse("[100]", {.max_bytes = 4}, "t").error().code(), Code::kResourceExhausted);
+  EXPECT_TRUE(Parse(R"({"a":1,"b":2})", {.max_keys = 2}, "t").has_value());
+  EXPECT_FALSE(Parse(R"({"a":1,"b":2,"c":3})", {.max_keys = 2}, "t").has_value());
+}
+
+TEST(Json, GettersNameTheKeyAndTheKind) {
+  const Value value = Parse(R"({"i":3,"d":2.5,"w":8.0,"s":"x","n":null,"big":18446744073709551615})", {}, "t").value();
+  const Object& object = value.get_object();
+  EXPECT_EQ(GetInt(object, "i", 0).value(), 3);
+  EXPECT_EQ(GetInt(object, "w", 0).value(), 8);
+  EXPECT_EQ(GetInt(object, "n", 7).value(), 7) << "null counts as absent";
+  EXPECT_EQ(GetDouble(object, "i", 0).value(), 3.0);
+  EXPECT_EQ(GetInt(object, "d", 0).error().message(), "\"d\" is number, expected an integer");
+  EXPECT_FALSE(GetInt(object, "big", 0).has_value());
+  EXPECT_EQ(NeedString(object, "zz").error().message(), "\"zz\" is missing");
+  EXPECT_EQ(GetString(object, "s", "").value(), "x");
+}
+
+}  // namespace
+}  // namespace tessera::json

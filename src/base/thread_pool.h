@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ThreadPool: the pinned workers of a step. Run(f) executes f(worker) on every worker at once, the
+// caller being worker 0, and returns when all are done. Inside f, Barrier() separates phases: it
+// spins (a futex costs 150 times more), so f must not block. Between steps workers spin for a
+// short while and then sleep, so an idle process uses no CPU.
+//
+// Not for general tasks. One owner thread calls Run; Barrier is called by every worker the same
+// number of times.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+namespace tessera {
+
+class ThreadPool {
+ public:
+  /// Starts `threads` - 1 workers. `cpus` names the CPU to pin each worker to (index = worker);
+  /// empty or too short = not pinned. The caller's thread is pinned by PinCaller() only.
+  ThreadPool(int threads, std::vector<int> cpus);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int size() const { return size_; }
+  /// Pins the calling thread to worker 0's CPU, if one was named.
+  void PinCaller() const;
+
+  void Run(const std::function<void(int worker)>& function);
+  /// Waits until all workers of the current Run have arrived; all writes before it are visible
+  /// after it. No cost with one worker.
+  void Barrier();
+  /// Barriers passed since the pool was made: the executor's test counts them.
+  uint64_t barriers() const { return barriers_.load(std::memory_order_relaxed); }
+
+ private:
+  struct alignas(64) PaddedCounter {
+    std::atomic<uint32_t> value{0};
+  };
+
+  void Loop(int worker);
+
+  const int size_;
+  std::vector<int> cpus_;
+  std::vector<std::thread> threads_;
+  const std::function<void(int)>* function_ = nullptr;
+  bool stopping_ = false;
+  PaddedCounter generation_;  // Bumped to start a Run; workers wait on it.
+  PaddedCounter finished_;    // Workers that ended the current Run.
+  PaddedCounter arrived_;     // Arrivals at the current barrier.
+  PaddedCounter phase_;       // Bumped by the last arrival.
+  std::atomic<uint64_t> barriers_{0};
+};
+
+}  // namespace tessera

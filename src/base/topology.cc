@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/topology.h"
+
+#include <hwloc.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+namespace tessera {
+namespace {
+
+/// The first whitespace-separated words of a small kernel file; empty when it is not there.
+std::vector<std::string> Words(const std::string& path) {
+  std::ifstream in(path);
+  std::vector<std::string> words;
+  for (std::string word; in >> word;) words.push_back(word);
+  return words;
+}
+
+/// Folder of this process's cgroup (version 2), with the trailing slash.
+std::string CgroupFolder() {
+  std::ifstream in("/proc/self/cgroup");
+  for (std::string line; std::getline(in, line);)
+    if (line.starts_with("0::")) return "/sys/fs/cgroup" + line.substr(3) + "/";
+  return "/sys/fs/cgroup/";
+}
+
+double ReadCpuQuota(const std::string& folder) {
+  const auto words = Words(folder + "cpu.max");
+  if (words.size() < 2 || words[0] == "max") return 0;
+  const double quota = std::strtod(words[0].c_str(), nullptr);
+  const double period = std::strtod(words[1].c_str(), nullptr);
+  return period > 0 ? quota / period : 0;
+}
+
+void ReadMemory(const std::string& folder, Topology* topology) {
+  std::ifstream in("/proc/meminfo");
+  for (std::string line; std::getline(in, line);) {
+    std::istringstream fields(line);
+    std::string name;
+    uint64_t kib = 0;
+    fields >> name >> kib;
+    if (name == "MemTotal:") topology->memory_bytes = kib * 1024;
+    if (name == "MemAvailable:") topology->memory_available = kib * 1024;
+  }
+  const auto limit = Words(folder + "memory.max");
+  if (limit.empty() || limit[0] == "max") return;
+  const uint64_t bytes = std::strtoull(limit[0].c_str(), nullptr, 10);
+  const auto used = Words(folder + "memory.current");
+  const uint64_t current = used.empty() ? 0 : std::strtoull(used[0].c_str(), nullptr, 10);
+  topology->memory_bytes = std::min(topology->memory_bytes, bytes);
+  topology->memory_available =
+      std::min(topology->memory_available, bytes > current ? bytes - current : 0);
+}
+
+void ReadCores(Topology* topology) {
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  if (::sched_getaffinity(0, sizeof(mask), &mask) != 0) CPU_SET(0, &mask);
+  topology->logical_cpus = CPU_COUNT(&mask);
+  hwloc_topology_t hw = nullptr;
+  if (hwloc_topology_init(&hw) == 0 && hwloc_topology_load(hw) == 0) {
+    for (hwloc_obj_t core = nullptr;
+         (core = hwloc_get_next_obj_by_type(hw, HWLOC_OBJ_CORE, core)) != nullptr;) {
+      for (int cpu = hwloc_bitmap_first(core->cpuset); cpu >= 0;
+           cpu = hwloc_bitmap_next(core->cpuset, cpu)) {
+        if (cpu >= CPU_SETSIZE || !CPU_ISSET(cpu, &mask)) continue;
+        const int node = core->nodeset ? std::max(0, hwloc_bitmap_first(core->nodeset)) : 0;
+        topology->cores.push_back({cpu, node});
+        break;
+      }
+    }
+  }
+  if (hw != nullptr) hwloc_topology_destroy(hw);
+  if (topology->cores.empty())
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+      if (CPU_ISSET(cpu, &mask)) topology->cores.push_back({cpu, 0});
+}
+
+}  // namespace
+
+int Topology::DefaultThreads() const {
+  int threads = static_cast<int>(cores.size());
+  if (cpu_quota > 0) threads = std::min(threads, static_cast<int>(std::lround(std::max(1.0, cpu_quota))));
+  return std::max(1, threads);
+}
+
+Topology ReadTopology() {
+  Topology topology;
+  ReadCores(&topology);
+  const std::string folder = CgroupFolder();
+  topology.cpu_quota = ReadCpuQuota(folder);
+  ReadMemory(folder, &topology);
+  std::ifstream in("/proc/cpuinfo");
+  for (std::string line; std::getline(in, line);)
+    if (line.starts_with("model name")) {
+      topology.cpu_name = line.substr(line.find(':') + 2);
+      break;
+    }
+  return topology;
+}
+
+std::string Isa::ToString() const {
+  std::string text;
+  const auto add = [&](bool has, const char* name) {
+    if (has) text += (text.empty() ? "" : " ") + std::string(name);
+  };
+  add(avx2, "avx2+fma+f16c");
+  add(avx512, "avx512");
+  add(avx512_vnni, "avx512_vnni");
+  add(avx_vnni, "avx_vnni");
+  add(avx512_bf16, "avx512_bf16");
+  add(amx_int8, "amx_int8");
+  return text.empty() ? "baseline" : text;
+}
+
+}  // namespace tessera

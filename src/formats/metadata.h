@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Metadata: typed key-values of a parameter file, in file order. The types are GGUF's; safetensors
+// has strings only. Large arrays (a tokenizer's vocabulary) are kept as typed vectors, never as one
+// variant per element.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include "base/status.h"
+
+namespace tessera::formats {
+
+using MetadataValue =
+    std::variant<bool, uint8_t, int8_t, uint16_t, int16_t, uint32_t, int32_t, uint64_t, int64_t,
+                 float, double, std::string, std::vector<uint8_t> /* bool or u8 array */,
+                 std::vector<int8_t>, std::vector<uint16_t>, std::vector<int16_t>,
+                 std::vector<uint32_t>, std::vector<int32_t>, std::vector<uint64_t>,
+                 std::vector<int64_t>, std::vector<float>, std::vector<double>,
+                 std::vector<std::string>>;
+
+class Metadata {
+ public:
+  /// kAlreadyExists for a key that is there.
+  Status Add(std::string key, MetadataValue value);
+  /// Null when absent.
+  const MetadataValue* Find(std::string_view key) const;
+  const std::vector<std::pair<std::string, MetadataValue>>& items() const { return items_; }
+  bool empty() const { return items_.empty(); }
+
+  // Typed reads. Any integer type serves as an integer and any number as a double, since writers
+  // differ; kInvalidArgument names the key and both types when the kind is wrong, kNotFound the
+  // key when it is absent.
+  Result<int64_t> Int(std::string_view key) const;
+  Result<double> Number(std::string_view key) const;
+  Result<bool> Bool(std::string_view key) const;
+  Result<std::string> Text(std::string_view key) const;
+  /// The array in place; null when absent or of another type.
+  const std::vector<std::string>* Strings(std::string_view key) const;
+  const std::vector<float>* Floats(std::string_view key) const;
+  /// Integers of any width, widened.
+  Result<std::vector<int64_t>> Ints(std::string_view key) const;
+
+ private:
+  std::vector<std::pair<std::string, MetadataValue>> items_;
+  std::unordered_map<std::string, size_t> by_key_;
+};
+
+}  // namespace tessera::formats

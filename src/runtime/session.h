@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Session: a program bound to its parameters, threads and KV pages: tokens in, logits out.
+// The contract between runtime and engine. One thread owns a session and calls it; inside a step it
+// uses the pinned pool. No allocation in steady state.
+//
+// KV memory is a pool of pages of `page_tokens` positions each; the caller (engine) decides which
+// page holds which positions of which sequence, the session only reads and writes them.
+//
+// Determinism: the logits of a row depend on its tokens and positions only, bit for bit, not on the
+// other chunks of the step, the chunking of its own prompt, the page numbers or the thread count.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+
+namespace tessera::runtime {
+
+using PageId = int32_t;
+
+struct ModelShape {
+  int64_t vocab_size = 0;
+  int64_t max_seq_len = 0;     // Context length the program was compiled for.
+  int64_t layers = 0;
+  int64_t kv_bytes_per_token = 0;
+  int64_t page_tokens = 0;     // Positions of one page.
+  int64_t page_count = 0;      // Pages of the pool.
+  int64_t max_rows = 0;        // Tokens that one step may take, over all chunks.
+};
+
+/// Consecutive tokens of one sequence in one step.
+struct Chunk {
+  std::span<const int32_t> tokens;   // [rows]
+  int64_t start = 0;                 // Position of tokens[0]; KV of [0, start) is in `pages`.
+  std::span<const PageId> pages;     // Page i holds positions [i, i + 1) * page_tokens.
+  enum class Logits : uint8_t { kNone, kLast, kAll } logits = Logits::kLast;
+};
+
+class Session {
+ public:
+  virtual ~Session() = default;
+  virtual const ModelShape& shape() const = 0;
+
+  /// Runs the model over all chunks. Logits rows come in chunk order, row-major
+  /// [rows with logits, vocab_size], float32; the span is valid until the next call.
+  /// kInvalidArgument for a token id, position or page outside its range, kResourceExhausted for
+  /// more than max_rows rows. A failed step changes no KV that a caller relies on.
+  virtual Result<std::span<const float>> Step(std::span<const Chunk> chunks) = 0;
+
+  /// Copies a page's contents (copy-on-write of a partial page).
+  virtual Status CopyPage(PageId from, PageId to) = 0;
+};
+
+}  // namespace tessera::runtime

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Golden files: expected text stored in the tree. UPDATE=1 in the environment rewrites them from
+// what the code prints now; read the difference before committing it.
+#pragma once
+
+#include <filesystem>
+#include <string_view>
+
+namespace tessera::testing {
+
+/// Fails the current test, showing the first differing line, unless the file
+/// tests/golden/<relative> holds exactly `actual`.
+void ExpectGolden(std::string_view actual, const std::filesystem::path& relative);
+
+}  // namespace tessera::testing
