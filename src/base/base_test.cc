@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fstream>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <fstream>
 
 #include "base/bytes.h"
 #include "base/file.h"
@@ -47,8 +47,7 @@ TEST(ByteReader, RefusesToReadPastTheEndAndNamesTheField) {
   EXPECT_EQ(reader.Read<uint32_t>("magic").value(), 0x04030201u);
   const auto failed = reader.Read<uint16_t>("version");
   ASSERT_FALSE(failed.has_value());
-  EXPECT_EQ(failed.error().message(),
-            "offset 4: version: needs 2 bytes, but only 1 are left");
+  EXPECT_EQ(failed.error().message(), "offset 4: version: needs 2 bytes, but only 1 are left");
   EXPECT_FALSE(reader.ReadBytes(~uint64_t{0}, "huge").has_value());
   EXPECT_TRUE(reader.Seek(5, "end").ok());
   EXPECT_FALSE(reader.Seek(6, "end").ok());

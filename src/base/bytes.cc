@@ -16,8 +16,8 @@ Result<ByteSpan> ByteReader::ReadBytes(uint64_t size, std::string_view field) {
 
 Status ByteReader::Seek(uint64_t offset, std::string_view field) {
   if (offset > bytes_.size())
-    return DataLoss(fmt::format("{} is at offset {}, past the end at {}", field, offset,
-                                bytes_.size()));
+    return DataLoss(
+        fmt::format("{} is at offset {}, past the end at {}", field, offset, bytes_.size()));
   offset_ = offset;
   return {};
 }

@@ -55,8 +55,7 @@ class ByteReader {
 
   /// Reads an integer or float. kDataLoss "offset 12: magic: needs 4 bytes, 2 left" at the end.
   template <class T>
-    requires std::is_arithmetic_v<T>
-  Result<T> Read(std::string_view field) {
+  requires std::is_arithmetic_v<T> Result<T> Read(std::string_view field) {
     TESSERA_ASSIGN_OR_RETURN(ByteSpan raw, ReadBytes(sizeof(T), field));
     T value;
     std::memcpy(&value, raw.data(), sizeof(T));
@@ -76,7 +75,7 @@ class ByteReader {
 class ByteWriter {
  public:
   template <class T>
-    requires std::is_arithmetic_v<T>
+  requires std::is_arithmetic_v<T>
   void Write(T value) {
     char raw[sizeof(T)];
     std::memcpy(raw, &value, sizeof(T));

@@ -12,10 +12,10 @@ namespace tessera {
 
 }  // namespace tessera
 
-#define TESSERA_CHECK(condition)                                              \
-  do {                                                                        \
-    if (!(condition)) [[unlikely]]                                            \
-      ::tessera::CheckFailed(__FILE__, __LINE__, #condition);                 \
+#define TESSERA_CHECK(condition)                              \
+  do {                                                        \
+    if (!(condition)) [[unlikely]]                            \
+      ::tessera::CheckFailed(__FILE__, __LINE__, #condition); \
   } while (false)
 
 #ifdef NDEBUG

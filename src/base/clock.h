@@ -23,6 +23,8 @@ class Clock {
   static const Clock& Real();
 };
 
-inline double Seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+inline double Seconds(Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
 
 }  // namespace tessera

@@ -2,6 +2,7 @@
 #include "base/file.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,8 +11,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-
-#include <fmt/format.h>
 
 #include "base/check.h"
 
@@ -69,17 +68,23 @@ Status ErrnoStatus(int error, std::string_view what, const std::filesystem::path
   std::string text = fmt::format("{} {}: {}", what, path.string(), std::strerror(error));
   switch (error) {
     case ENOENT:
-    case ENOTDIR: return NotFound(std::move(text));
+    case ENOTDIR:
+      return NotFound(std::move(text));
     case EACCES:
     case EPERM:
-    case EROFS: return PermissionDenied(std::move(text));
+    case EROFS:
+      return PermissionDenied(std::move(text));
     case ENOSPC:
-    case EDQUOT: return ResourceExhausted(std::move(text) + "; free some space and try again");
+    case EDQUOT:
+      return ResourceExhausted(std::move(text) + "; free some space and try again");
     case EMFILE:
     case ENFILE:
-    case ENOMEM: return ResourceExhausted(std::move(text));
-    case EEXIST: return AlreadyExists(std::move(text));
-    default: return Unavailable(std::move(text));
+    case ENOMEM:
+      return ResourceExhausted(std::move(text));
+    case EEXIST:
+      return AlreadyExists(std::move(text));
+    default:
+      return Unavailable(std::move(text));
   }
 }
 

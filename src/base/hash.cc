@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/hash.h"
 
-#include <array>
-
 #include <openssl/evp.h>
+
+#include <array>
 
 #include "base/check.h"
 
@@ -19,7 +19,9 @@ Sha256::Sha256() : state_(std::make_unique<State>()) {
   TESSERA_CHECK(EVP_DigestInit_ex(state_->context, EVP_sha256(), nullptr) == 1);
 }
 
-Sha256::~Sha256() { EVP_MD_CTX_free(state_->context); }
+Sha256::~Sha256() {
+  EVP_MD_CTX_free(state_->context);
+}
 
 void Sha256::Update(ByteSpan bytes) {
   TESSERA_CHECK(EVP_DigestUpdate(state_->context, bytes.data(), bytes.size()) == 1);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/json.h"
 
-#include <cmath>
-#include <optional>
-#include <vector>
+#include <fmt/format.h>
 
 #include <boost/json/basic_parser_impl.hpp>
 #include <boost/json/serialize.hpp>
 #include <boost/json/src.hpp>  // The library's one compiled copy.
-#include <fmt/format.h>
+#include <cmath>
+#include <optional>
+#include <vector>
 
 namespace tessera::json {
 namespace {
@@ -149,8 +149,7 @@ void Pretty(const Value& value, int indent, std::string* out) {
 }
 
 Status WrongKind(std::string_view key, std::string_view expected, const Value& value) {
-  return InvalidArgument(
-      fmt::format("\"{}\" is {}, expected {}", key, KindName(value), expected));
+  return InvalidArgument(fmt::format("\"{}\" is {}, expected {}", key, KindName(value), expected));
 }
 
 template <class T>
@@ -162,10 +161,12 @@ Result<T> Needed(std::string_view key, bool present, Result<T> value) {
 }  // namespace
 
 Result<Value> Parse(std::string_view text, const Limits& limits, std::string_view where) {
-  const auto fail = [&](Status status) { return Fail(std::move(status).WithContext(std::string(where))); };
+  const auto fail = [&](Status status) {
+    return Fail(std::move(status).WithContext(std::string(where)));
+  };
   if (text.size() > limits.max_bytes)
-    return fail(ResourceExhausted(
-        fmt::format("JSON text has {} bytes, more than the limit of {}", text.size(), limits.max_bytes)));
+    return fail(ResourceExhausted(fmt::format("JSON text has {} bytes, more than the limit of {}",
+                                              text.size(), limits.max_bytes)));
   bj::parse_options options;
   options.max_depth = limits.max_depth;
   bj::basic_parser<Handler> parser(options, limits);
@@ -173,18 +174,20 @@ Result<Value> Parse(std::string_view text, const Limits& limits, std::string_vie
   const std::size_t used = parser.write_some(false, text.data(), text.size(), ec);
   if (ec) {
     if (ec == bj::error::too_deep)
-      return fail(ResourceExhausted(fmt::format("offset {}: JSON nested deeper than {} levels", used,
-                                                limits.max_depth)));
+      return fail(ResourceExhausted(
+          fmt::format("offset {}: JSON nested deeper than {} levels", used, limits.max_depth)));
     const std::string& complaint = parser.handler().complaint();
-    return fail(InvalidArgument(
-        fmt::format("offset {}: invalid JSON: {}", used, complaint.empty() ? ec.message() : complaint)));
+    return fail(InvalidArgument(fmt::format("offset {}: invalid JSON: {}", used,
+                                            complaint.empty() ? ec.message() : complaint)));
   }
   if (used < text.size())
     return fail(InvalidArgument(fmt::format("offset {}: text after the JSON value", used)));
   return parser.handler().TakeRoot();
 }
 
-std::string Serialize(const Value& value) { return bj::serialize(value); }
+std::string Serialize(const Value& value) {
+  return bj::serialize(value);
+}
 
 std::string SerializePretty(const Value& value) {
   std::string text;
@@ -200,14 +203,21 @@ const Value* Find(const Object& object, std::string_view key) {
 
 std::string_view KindName(const Value& value) {
   switch (value.kind()) {
-    case bj::kind::null: return "null";
-    case bj::kind::bool_: return "boolean";
+    case bj::kind::null:
+      return "null";
+    case bj::kind::bool_:
+      return "boolean";
     case bj::kind::int64:
-    case bj::kind::uint64: return "integer";
-    case bj::kind::double_: return "number";
-    case bj::kind::string: return "string";
-    case bj::kind::array: return "array";
-    case bj::kind::object: return "object";
+    case bj::kind::uint64:
+      return "integer";
+    case bj::kind::double_:
+      return "number";
+    case bj::kind::string:
+      return "string";
+    case bj::kind::array:
+      return "array";
+    case bj::kind::object:
+      return "object";
   }
   return "unknown";
 }

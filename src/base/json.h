@@ -5,13 +5,12 @@
 // set of rules: strict RFC 8259, valid UTF-8, bounded depth and size, no duplicate keys.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <string_view>
-
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
+#include <cstdint>
+#include <string>
+#include <string_view>
 
 #include "base/status.h"
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/json.h"
 
-#include <string>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <string>
 
 namespace tessera::json {
 namespace {
@@ -27,8 +27,9 @@ TEST(Json, KeepsLongStringsAndKeysWhole) {
 }
 
 TEST(Json, RefusesWhatIsNotStrictJson) {
-  for (const char* text : {"", " ", "{", "[1,]", "{'a':1}", "{\"a\":1} x", "NaN", "[Infinity]", "01",
-                           "\"\xff\"", "\"\\ud800\"", "1e999", "/*c*/1", "\"a\x01\"", "{\"a\" 1}"}) {
+  for (const char* text :
+       {"", " ", "{", "[1,]", "{'a':1}", "{\"a\":1} x", "NaN", "[Infinity]", "01", "\"\xff\"",
+        "\"\\ud800\"", "1e999", "/*c*/1", "\"a\x01\"", "{\"a\" 1}"}) {
     const auto value = Parse(text, {}, "test");
     EXPECT_FALSE(value.has_value()) << text;
     if (!value.has_value()) {
@@ -39,13 +40,16 @@ TEST(Json, RefusesWhatIsNotStrictJson) {
 }
 
 TEST(Json, RefusesDuplicateKeysUnlessToldOtherwise) {
-  EXPECT_THAT(Parse(R"({"a":1,"a":2})", {}, "t").error().ToString(), HasSubstr("duplicate key \"a\""));
-  EXPECT_EQ(Serialize(Parse(R"({"a":1,"a":2})", {.unique_keys = false}, "t").value()), R"({"a":2})");
+  EXPECT_THAT(Parse(R"({"a":1,"a":2})", {}, "t").error().ToString(),
+              HasSubstr("duplicate key \"a\""));
+  EXPECT_EQ(Serialize(Parse(R"({"a":1,"a":2})", {.unique_keys = false}, "t").value()),
+            R"({"a":2})");
 }
 
 TEST(Json, LimitsHoldAtTheirBoundary) {
   const auto nested = [](int depth) {
-    return std::string(static_cast<size_t>(depth), '[') + std::string(static_cast<size_t>(depth), ']');
+    return std::string(static_cast<size_t>(depth), '[') +
+           std::string(static_cast<size_t>(depth), ']');
   };
   EXPECT_TRUE(Parse(nested(63), {}, "t").has_value());
   EXPECT_TRUE(Parse(nested(64), {}, "t").has_value());
@@ -57,7 +61,9 @@ TEST(Json, LimitsHoldAtTheirBoundary) {
 }
 
 TEST(Json, GettersNameTheKeyAndTheKind) {
-  const Value value = Parse(R"({"i":3,"d":2.5,"w":8.0,"s":"x","n":null,"big":18446744073709551615})", {}, "t").value();
+  const Value value =
+      Parse(R"({"i":3,"d":2.5,"w":8.0,"s":"x","n":null,"big":18446744073709551615})", {}, "t")
+          .value();
   const Object& object = value.get_object();
   EXPECT_EQ(GetInt(object, "i", 0).value(), 3);
   EXPECT_EQ(GetInt(object, "w", 0).value(), 8);

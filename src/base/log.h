@@ -5,9 +5,9 @@
 // the default (warnings) holds. Thread-safe.
 #pragma once
 
-#include <string_view>
-
 #include <spdlog/spdlog.h>
+
+#include <string_view>
 
 #include "base/status.h"
 

@@ -15,8 +15,12 @@ namespace {
 constexpr uint32_t kMultiplier0 = 0xD2511F53, kMultiplier1 = 0xCD9E8D57;
 constexpr uint32_t kWeyl0 = 0x9E3779B9, kWeyl1 = 0xBB67AE85;
 
-constexpr uint32_t Low(uint64_t value) { return static_cast<uint32_t>(value); }
-constexpr uint32_t High(uint64_t value) { return static_cast<uint32_t>(value >> 32); }
+constexpr uint32_t Low(uint64_t value) {
+  return static_cast<uint32_t>(value);
+}
+constexpr uint32_t High(uint64_t value) {
+  return static_cast<uint32_t>(value >> 32);
+}
 
 }  // namespace
 
@@ -46,8 +50,7 @@ uint64_t SystemRandom64() {
 }
 
 uint64_t Random::operator()() {
-  const auto block =
-      Philox4x32({Low(position_), High(position_), 0, 0}, {Low(seed_), High(seed_)});
+  const auto block = Philox4x32({Low(position_), High(position_), 0, 0}, {Low(seed_), High(seed_)});
   ++position_;
   return (static_cast<uint64_t>(block[0]) << 32) | block[1];
 }

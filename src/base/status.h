@@ -75,10 +75,10 @@ template <class T>
 using Result = std::expected<T, Status>;
 
 // Makers, so that call sites read `return InvalidArgument(fmt::format(...))`.
-#define TESSERA_STATUS_MAKER(name)                                                  \
-  inline Status name(std::string message,                                           \
+#define TESSERA_STATUS_MAKER(name)                                                   \
+  inline Status name(std::string message,                                            \
                      std::source_location where = std::source_location::current()) { \
-    return Status(Code::k##name, std::move(message), where);                        \
+    return Status(Code::k##name, std::move(message), where);                         \
   }
 TESSERA_STATUS_MAKER(Cancelled)
 TESSERA_STATUS_MAKER(InvalidArgument)
@@ -96,7 +96,9 @@ TESSERA_STATUS_MAKER(Unavailable)
 TESSERA_STATUS_MAKER(DataLoss)
 #undef TESSERA_STATUS_MAKER
 
-inline std::unexpected<Status> Fail(Status status) { return std::unexpected(std::move(status)); }
+inline std::unexpected<Status> Fail(Status status) {
+  return std::unexpected(std::move(status));
+}
 
 /// The status of a Result: success or its error.
 template <class T>
@@ -126,18 +128,18 @@ class Failure {
 #define TESSERA_CONCAT(a, b) TESSERA_CONCAT_INNER(a, b)
 
 /// Returns from the enclosing function (Status or Result) if `expr`, a Status, is an error.
-#define TESSERA_RETURN_IF_ERROR(expr)                                              \
-  do {                                                                             \
-    ::tessera::Status tessera_status_ = (expr);                                    \
-    if (!tessera_status_.ok()) [[unlikely]]                                        \
-      return ::tessera::status_internal::Failure(std::move(tessera_status_));      \
+#define TESSERA_RETURN_IF_ERROR(expr)                                         \
+  do {                                                                        \
+    ::tessera::Status tessera_status_ = (expr);                               \
+    if (!tessera_status_.ok()) [[unlikely]]                                   \
+      return ::tessera::status_internal::Failure(std::move(tessera_status_)); \
   } while (false)
 
 /// Declares or assigns `lhs` from `expr`, a Result, or returns its error.
 #define TESSERA_ASSIGN_OR_RETURN(lhs, expr) \
   TESSERA_ASSIGN_OR_RETURN_IMPL(TESSERA_CONCAT(tessera_result_, __LINE__), lhs, expr)
-#define TESSERA_ASSIGN_OR_RETURN_IMPL(result, lhs, expr)                           \
-  auto result = (expr);                                                            \
-  if (!result.has_value()) [[unlikely]]                                            \
-    return ::tessera::status_internal::Failure(std::move(result).error());         \
+#define TESSERA_ASSIGN_OR_RETURN_IMPL(result, lhs, expr)                   \
+  auto result = (expr);                                                    \
+  if (!result.has_value()) [[unlikely]]                                    \
+    return ::tessera::status_internal::Failure(std::move(result).error()); \
   lhs = *std::move(result)

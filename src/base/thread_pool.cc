@@ -44,7 +44,8 @@ void SpinUntilChanged(const std::atomic<uint32_t>& counter, uint32_t old) {
 
 }  // namespace
 
-ThreadPool::ThreadPool(int threads, std::vector<int> cpus) : size_(threads), cpus_(std::move(cpus)) {
+ThreadPool::ThreadPool(int threads, std::vector<int> cpus)
+    : size_(threads), cpus_(std::move(cpus)) {
   TESSERA_CHECK(threads >= 1);
   threads_.reserve(static_cast<size_t>(threads - 1));
   for (int worker = 1; worker < threads; ++worker)

@@ -86,7 +86,8 @@ void ReadCores(Topology* topology) {
 
 int Topology::DefaultThreads() const {
   int threads = static_cast<int>(cores.size());
-  if (cpu_quota > 0) threads = std::min(threads, static_cast<int>(std::lround(std::max(1.0, cpu_quota))));
+  if (cpu_quota > 0)
+    threads = std::min(threads, static_cast<int>(std::lround(std::max(1.0, cpu_quota))));
   return std::max(1, threads);
 }
 

@@ -11,15 +11,15 @@
 namespace tessera {
 
 struct Core {
-  int cpu = 0;        // The logical CPU to pin to: the first of the core that we may use.
+  int cpu = 0;  // The logical CPU to pin to: the first of the core that we may use.
   int numa_node = 0;
 };
 
 struct Topology {
-  std::vector<Core> cores;      // Physical cores in our affinity mask.
-  int logical_cpus = 0;         // Logical CPUs in our affinity mask.
-  double cpu_quota = 0;         // CPUs that the cgroup grants; 0 = no limit.
-  uint64_t memory_bytes = 0;    // Of the machine, or the cgroup's limit if lower.
+  std::vector<Core> cores;    // Physical cores in our affinity mask.
+  int logical_cpus = 0;       // Logical CPUs in our affinity mask.
+  double cpu_quota = 0;       // CPUs that the cgroup grants; 0 = no limit.
+  uint64_t memory_bytes = 0;  // Of the machine, or the cgroup's limit if lower.
   uint64_t memory_available = 0;
   std::string cpu_name;
 
@@ -31,8 +31,8 @@ Topology ReadTopology();
 
 /// Instruction sets that matter to kernels, as the CPU and the operating system allow them.
 struct Isa {
-  bool avx2 = false;         // with FMA, F16C and BMI2: x86-64-v3
-  bool avx512 = false;       // F, BW, DQ, VL, CD: x86-64-v4
+  bool avx2 = false;    // with FMA, F16C and BMI2: x86-64-v3
+  bool avx512 = false;  // F, BW, DQ, VL, CD: x86-64-v4
   bool avx512_vnni = false;
   bool avx_vnni = false;
   bool avx512_bf16 = false;

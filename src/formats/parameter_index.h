@@ -37,9 +37,9 @@ struct Splat {
 struct ParameterEntry {
   std::string name;
   tensor::DType dtype = tensor::DType::kU8;
-  tensor::Shape shape;         // Outermost first.
-  uint32_t file = 0;           // Index into files().
-  uint64_t offset = 0;         // Absolute in the file; 0 for a splat.
+  tensor::Shape shape;  // Outermost first.
+  uint32_t file = 0;    // Index into files().
+  uint64_t offset = 0;  // Absolute in the file; 0 for a splat.
   uint64_t bytes = 0;
   std::optional<Splat> splat;
   /// What the format attaches to one entry: IRPA's per-entry metadata, otherwise empty.
@@ -52,9 +52,9 @@ struct SourceFile {
   std::filesystem::path path;
   Format format;
   std::shared_ptr<const MappedFile> mapping;
-  Metadata metadata;           // GGUF key-values, safetensors __metadata__; empty for IRPA.
-  uint32_t version = 0;        // GGUF version; 0 where the format has none.
-  uint64_t alignment = 0;      // GGUF data alignment; 0 where the format has none.
+  Metadata metadata;       // GGUF key-values, safetensors __metadata__; empty for IRPA.
+  uint32_t version = 0;    // GGUF version; 0 where the format has none.
+  uint64_t alignment = 0;  // GGUF data alignment; 0 where the format has none.
 };
 
 class ParameterIndex {

@@ -26,19 +26,19 @@ using PageId = int32_t;
 
 struct ModelShape {
   int64_t vocab_size = 0;
-  int64_t max_seq_len = 0;     // Context length the program was compiled for.
+  int64_t max_seq_len = 0;  // Context length the program was compiled for.
   int64_t layers = 0;
   int64_t kv_bytes_per_token = 0;
-  int64_t page_tokens = 0;     // Positions of one page.
-  int64_t page_count = 0;      // Pages of the pool.
-  int64_t max_rows = 0;        // Tokens that one step may take, over all chunks.
+  int64_t page_tokens = 0;  // Positions of one page.
+  int64_t page_count = 0;   // Pages of the pool.
+  int64_t max_rows = 0;     // Tokens that one step may take, over all chunks.
 };
 
 /// Consecutive tokens of one sequence in one step.
 struct Chunk {
-  std::span<const int32_t> tokens;   // [rows]
-  int64_t start = 0;                 // Position of tokens[0]; KV of [0, start) is in `pages`.
-  std::span<const PageId> pages;     // Page i holds positions [i, i + 1) * page_tokens.
+  std::span<const int32_t> tokens;  // [rows]
+  int64_t start = 0;                // Position of tokens[0]; KV of [0, start) is in `pages`.
+  std::span<const PageId> pages;    // Page i holds positions [i, i + 1) * page_tokens.
   enum class Logits : uint8_t { kNone, kLast, kAll } logits = Logits::kLast;
 };
 

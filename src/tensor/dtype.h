@@ -15,28 +15,68 @@
 namespace tessera::tensor {
 
 enum class DType : uint8_t {
-  kF64, kF32, kF16, kBF16,
-  kF8E4M3, kF8E4M3Fnuz, kF8E5M2, kF8E5M2Fnuz, kF8E8M0,
-  kI64, kI32, kI16, kI8, kU64, kU32, kU16, kU8, kBool,
-  kComplex64, kComplex128,
-  kQ4_0, kQ4_1, kQ5_0, kQ5_1, kQ8_0, kQ8_1,
-  kQ2_K, kQ3_K, kQ4_K, kQ5_K, kQ6_K, kQ8_K,
-  kIQ1_S, kIQ1_M, kIQ2_XXS, kIQ2_XS, kIQ2_S, kIQ3_XXS, kIQ3_S, kIQ4_NL, kIQ4_XS,
-  kTQ1_0, kTQ2_0, kMXFP4,
+  kF64,
+  kF32,
+  kF16,
+  kBF16,
+  kF8E4M3,
+  kF8E4M3Fnuz,
+  kF8E5M2,
+  kF8E5M2Fnuz,
+  kF8E8M0,
+  kI64,
+  kI32,
+  kI16,
+  kI8,
+  kU64,
+  kU32,
+  kU16,
+  kU8,
+  kBool,
+  kComplex64,
+  kComplex128,
+  kQ4_0,
+  kQ4_1,
+  kQ5_0,
+  kQ5_1,
+  kQ8_0,
+  kQ8_1,
+  kQ2_K,
+  kQ3_K,
+  kQ4_K,
+  kQ5_K,
+  kQ6_K,
+  kQ8_K,
+  kIQ1_S,
+  kIQ1_M,
+  kIQ2_XXS,
+  kIQ2_XS,
+  kIQ2_S,
+  kIQ3_XXS,
+  kIQ3_S,
+  kIQ4_NL,
+  kIQ4_XS,
+  kTQ1_0,
+  kTQ2_0,
+  kMXFP4,
 };
 
 struct DTypeInfo {
   DType dtype;
-  std::string_view name;       // "F32", "Q4_K": ggml's and safetensors' spelling.
-  uint32_t block_elements;     // 1 for plain types.
+  std::string_view name;    // "F32", "Q4_K": ggml's and safetensors' spelling.
+  uint32_t block_elements;  // 1 for plain types.
   uint32_t block_bytes;
-  int32_t gguf_id;             // ggml_type, or -1 when GGUF has no such type.
+  int32_t gguf_id;  // ggml_type, or -1 when GGUF has no such type.
 };
 
 /// Total.
 const DTypeInfo& Info(DType dtype);
-inline std::string_view Name(DType dtype) { return Info(dtype).name; }
-inline bool IsQuantised(DType dtype) { return Info(dtype).block_elements > 1; }
+inline std::string_view Name(DType dtype) {
+  return Info(dtype).name;
+}
+inline bool IsQuantised(DType dtype) {
+  return Info(dtype).block_elements > 1;
+}
 
 /// By name as in `Info().name`, ASCII case ignored; nothing when unknown.
 std::optional<DType> FindByName(std::string_view name);

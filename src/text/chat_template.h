@@ -19,11 +19,11 @@
 namespace tessera::text {
 
 struct RenderInput {
-  json::Value messages;             // Array of objects, as the client sent them.
-  json::Value tools;                // Array, or null when the client sent none.
-  json::Value documents;            // Array, or null.
+  json::Value messages;   // Array of objects, as the client sent them.
+  json::Value tools;      // Array, or null when the client sent none.
+  json::Value documents;  // Array, or null.
   bool add_generation_prompt = true;
-  json::Object vars;                // Extra variables: bos_token, eos_token, chat_template_kwargs.
+  json::Object vars;  // Extra variables: bos_token, eos_token, chat_template_kwargs.
   /// Unix seconds that strftime_now shows (UTC); tests fix it.
   int64_t now_unix_seconds = 0;
 };

@@ -21,12 +21,13 @@ using TokenId = int32_t;
 /// What a GGUF file says of its tokenizer; the caller (model/, cli/) fills it from metadata, so
 /// that text/ does not know the format. Vectors are parallel, index = token id.
 struct GgufVocabulary {
-  std::string model;              // tokenizer.ggml.model: "gpt2", "llama", "t5", ...
-  std::string pre;                // tokenizer.ggml.pre: "smollm", "llama-bpe", ...; may be empty
+  std::string model;  // tokenizer.ggml.model: "gpt2", "llama", "t5", ...
+  std::string pre;    // tokenizer.ggml.pre: "smollm", "llama-bpe", ...; may be empty
   std::span<const std::string> tokens;
-  std::span<const float> scores;         // may be empty
-  std::span<const int32_t> token_types;  // may be empty; ggml's: 1 normal 2 unknown 3 control 4 user 6 byte
-  std::span<const std::string> merges;   // BPE
+  std::span<const float> scores;  // may be empty
+  std::span<const int32_t>
+      token_types;  // may be empty; ggml's: 1 normal 2 unknown 3 control 4 user 6 byte
+  std::span<const std::string> merges;  // BPE
   int64_t bos_id = -1, eos_id = -1, eot_id = -1, unk_id = -1, pad_id = -1;
   bool add_bos = false, add_eos = false, add_space_prefix = true, remove_extra_whitespaces = false;
 };

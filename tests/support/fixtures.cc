@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/fixtures.h"
 
-#include <cstdlib>
-
 #include <gtest/gtest.h>
+
+#include <cstdlib>
 
 #include "base/check.h"
 #include "base/file.h"
@@ -29,7 +29,9 @@ json::Value MustParse(std::string_view text, const std::string& where) {
 
 }  // namespace
 
-std::filesystem::path SourceDir() { return TESSERA_SOURCE_DIR; }
+std::filesystem::path SourceDir() {
+  return TESSERA_SOURCE_DIR;
+}
 
 std::filesystem::path Shared(std::string_view relative) {
   return FromEnvironment("TESSERA_SHARED", SourceDir().parent_path() / "shared") / relative;
@@ -62,13 +64,16 @@ std::vector<json::Value> ReadJsonLines(const std::filesystem::path& path) {
   std::vector<json::Value> values;
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find('\n', begin), text.size());
-    if (end > begin) values.push_back(MustParse(std::string_view(text).substr(begin, end - begin), path.string()));
+    if (end > begin)
+      values.push_back(MustParse(std::string_view(text).substr(begin, end - begin), path.string()));
     begin = end + 1;
   }
   EXPECT_FALSE(values.empty()) << path;
   return values;
 }
 
-json::Value ReadJson(const std::filesystem::path& path) { return MustParse(ReadAll(path), path.string()); }
+json::Value ReadJson(const std::filesystem::path& path) {
+  return MustParse(ReadAll(path), path.string());
+}
 
 }  // namespace tessera::testing

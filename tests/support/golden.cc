@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/golden.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <string>
-
-#include <gtest/gtest.h>
 
 #include "base/file.h"
 #include "support/fixtures.h"
@@ -14,7 +14,8 @@ namespace tessera::testing {
 
 void ExpectGolden(std::string_view actual, const std::filesystem::path& relative) {
   const std::filesystem::path path = SourceDir() / "tests" / "golden" / relative;
-  if (const char* update = std::getenv("UPDATE"); update != nullptr && std::string_view(update) == "1") {
+  if (const char* update = std::getenv("UPDATE");
+      update != nullptr && std::string_view(update) == "1") {
     std::filesystem::create_directories(path.parent_path());
     const Status status = WriteFileAtomic(path, actual);
     ASSERT_TRUE(status.ok()) << status.ToString();
@@ -23,7 +24,8 @@ void ExpectGolden(std::string_view actual, const std::filesystem::path& relative
   const auto expected = ReadFile(path, 64u << 20);
   ASSERT_TRUE(expected.has_value()) << StatusOf(expected).ToString() << "; UPDATE=1 creates it";
   if (*expected == actual) return;
-  const auto [a, b] = std::mismatch(actual.begin(), actual.end(), expected->begin(), expected->end());
+  const auto [a, b] =
+      std::mismatch(actual.begin(), actual.end(), expected->begin(), expected->end());
   const auto at = static_cast<size_t>(a - actual.begin());
   const auto line = 1 + std::count(actual.begin(), a, '\n');
   ADD_FAILURE() << path << " differs at line " << line << "\n  expected: ..."
