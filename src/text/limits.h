@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Limits of text/: what hostile input may cost. Each is tested at n-1, n and n+1.
+#pragma once
+
+#include <cstdint>
+
+namespace tessera::text {
+
+/// tokenizer.json; Gemma 3's, the largest we know, has 33 MB.
+inline constexpr uint64_t kMaxTokenizerJsonBytes = 256ull << 20;
+/// One text to encode. A context of a million tokens is about 5 MB.
+inline constexpr uint64_t kMaxEncodeBytes = 64ull << 20;
+/// Ids of one Decode().
+inline constexpr uint64_t kMaxDecodeTokens = 64ull << 20;
+
+}  // namespace tessera::text

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * textkit, part constraint: grammar -> masks of allowed tokens. Shared rules: textkit.h.
+ */
+#ifndef TESSERA_TEXTKIT_CONSTRAINT_H_
+#define TESSERA_TEXTKIT_CONSTRAINT_H_
+
+#include "textkit.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* TESSERA_TEXTKIT_CONSTRAINT_H_ */

@@ -1,0 +1,2 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Chat templates (`textkit_template.h`).
