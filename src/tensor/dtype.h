@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "base/status.h"
@@ -59,18 +60,25 @@ enum class DType : uint8_t {
   kTQ1_0,
   kTQ2_0,
   kMXFP4,
+  kNVFP4,
+  kQ1_0,
 };
+inline constexpr int kDTypeCount = static_cast<int>(DType::kQ1_0) + 1;
 
 struct DTypeInfo {
   DType dtype;
-  std::string_view name;    // "F32", "Q4_K": ggml's and safetensors' spelling.
-  uint32_t block_elements;  // 1 for plain types.
+  std::string_view name;         // "F32", "Q4_K": ours, and ggml's where it has the type.
+  std::string_view safetensors;  // "F8_E4M3"; empty when safetensors has no such type.
+  std::string_view torch;        // "float8_e4m3fn" (IRPA, config.json); or empty.
+  uint32_t block_elements;       // 1 for plain types.
   uint32_t block_bytes;
   int32_t gguf_id;  // ggml_type, or -1 when GGUF has no such type.
 };
 
 /// Total.
 const DTypeInfo& Info(DType dtype);
+/// All of them, in the order of the enum.
+std::span<const DTypeInfo> AllDTypes();
 inline std::string_view Name(DType dtype) {
   return Info(dtype).name;
 }
@@ -82,6 +90,10 @@ inline bool IsQuantised(DType dtype) {
 std::optional<DType> FindByName(std::string_view name);
 /// By ggml_type; nothing when unknown (ids that ggml removed are unknown).
 std::optional<DType> FindByGgufId(uint32_t id);
+/// By safetensors' spelling, exactly.
+std::optional<DType> FindBySafetensorsName(std::string_view name);
+/// By torch's spelling ("bfloat16", "bool"), exactly.
+std::optional<DType> FindByTorchName(std::string_view name);
 
 /// Bytes of one row of `elements`. kInvalidArgument when the block size does not divide it, or the
 /// product overflows.
