@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The environment and the folders it names, read here and nowhere below cli/.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+namespace tessera::cli {
+
+/// The variable's value; nothing when unset or empty.
+std::optional<std::string> Environment(const char* name);
+
+/// The cache folder: `flag` if given, else $TESSERA_CACHE, else $XDG_CACHE_HOME/tessera, else
+/// ~/.cache/tessera (without a home, a folder of the system's temporary one).
+std::filesystem::path CacheFolder(const std::string& flag);
+
+/// The hub's address: $HF_ENDPOINT or the public one, without a slash at the end.
+std::string HubEndpoint();
+
+}  // namespace tessera::cli

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From the MODEL argument to something that runs: compiles into the cache if no bundle fits, loads
+// the bundle, makes tokenizer and chat template. Progress and "which bundle, why" go to stderr.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/status.h"
+#include "runtime/session.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
+
+namespace CLI {
+class App;
+}
+
+namespace tessera::cli {
+
+struct LoadOptions {
+  std::string model;          // A folder, a .gguf file or a bundle.
+  std::string cache_dir;      // Empty: CacheFolder().
+  std::string chat_template;  // File that replaces the model's own template; empty: none.
+  std::string compile_target = "cpu";
+  int threads = 0;          // 0: one per physical core.
+  int64_t max_seq_len = 0;  // 0: the model's own.
+  int64_t kv_tokens = 0;    // Positions of KV memory over all sequences; 0: one full sequence.
+  int64_t max_rows = 512;   // Tokens of one step.
+};
+
+/// Declares --cache-dir, --threads, --max-seq-len, --kv-tokens and the positional MODEL.
+void AddLoadOptions(CLI::App* verb, LoadOptions* options);
+
+struct LoadedModel {
+  std::filesystem::path bundle;
+  std::string name;  // "SmolLM2-135M-Instruct": what the server calls it by default.
+  std::unique_ptr<runtime::Session> session;
+  std::shared_ptr<const text::Tokenizer> tokenizer;
+  std::shared_ptr<const text::ChatTemplate> chat_template;  // Null: the model has none.
+  std::vector<text::TokenId> eos_ids;
+  json::Object template_vars;      // bos_token, eos_token
+  json::Object generation_config;  // The repository's recommended sampling; may be empty.
+  std::string fingerprint;         // Bundle key and build, for system_fingerprint.
+};
+
+Result<LoadedModel> LoadModel(const LoadOptions& options);
+
+/// Only the bundle: for `compile` and `plan`, and the first half of LoadModel.
+Result<std::filesystem::path> EnsureBundle(const LoadOptions& options);
+
+}  // namespace tessera::cli

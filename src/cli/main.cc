@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The `tessera` program. Wires the verbs to the command line; under the name `shark-compile` the
+// arguments are those of `tessera compile`.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "cli/flagfile.h"
+#include "cli/verbs.h"
+
+#include "base/check.h"
+#include "base/log.h"
+
+namespace tessera::cli {
+
+void RunVerb(Context* context, const std::function<Status()>& verb) {
+  Status status;
+  try {
+    status = verb();
+  } catch (const std::exception& error) {
+    status = Internal(error.what());
+  }
+  if (status.ok()) return;
+  context->exit_code = 1;
+  fmt::print(stderr, "tessera: {}\n", status.ToString());
+  log::debug("made at {}, code {}", status.Place(), CodeName(status.code()));
+}
+
+namespace {
+
+constexpr int kUsageError = 2;
+
+int Main(int argc, char** argv) {
+  // A client or pipe that goes away is an error of that write, not the end of the process.
+  std::signal(SIGPIPE, SIG_IGN);
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  if (argc > 0 && std::filesystem::path(argv[0]).filename() == "shark-compile")
+    arguments.insert(arguments.begin(), "compile");
+  auto expanded = ExpandFlagfiles(arguments);
+  if (!expanded.has_value()) {
+    fmt::print(stderr, "tessera: {}\n", expanded.error().ToString());
+    return kUsageError;
+  }
+
+  Context context;
+  CLI::App app("Tessera: from a model repository to a running LLM endpoint.", "tessera");
+  app.set_version_flag("--version", "tessera " TESSERA_VERSION);
+  app.require_subcommand(1);
+  app.fallthrough();
+  std::string level = "warn";
+  app.add_option("--log-level", level, "trace, debug, info, warn, error or off (stderr)")
+      ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}))
+      ->capture_default_str();
+  app.footer("Every verb: tessera VERB --help. Flags from a file: --flagfile=F.");
+  app.parse_complete_callback([&] { TESSERA_CHECK(log::SetUp(level).ok()); });
+  AddRun(&app, &context);
+  AddServe(&app, &context);
+  AddCompile(&app, &context);
+  AddPlan(&app, &context);
+  AddInspect(&app, &context);
+  AddTokenize(&app, &context);
+  AddBench(&app, &context);
+  AddPerplexity(&app, &context);
+  AddDoctor(&app, &context);
+
+  std::vector<std::string> reversed(expanded->rbegin(), expanded->rend());  // CLI11 pops the back.
+  try {
+    app.parse(reversed);
+  } catch (const CLI::ParseError& error) {
+    const bool asked = error.get_exit_code() == 0;  // --help, --version
+    app.exit(error);
+    return asked ? 0 : kUsageError;
+  }
+  return context.exit_code;
+}
+
+}  // namespace
+}  // namespace tessera::cli
+
+int main(int argc, char** argv) {
+  return tessera::cli::Main(argc, argv);
+}

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// tessera perplexity MODEL FILE: how well the model predicts a text: mean negative log-likelihood
+// and perplexity over windows of the context length, the first half of each window (after the
+// first) serving as context only. With --ids the file is a JSON array of token ids. With --save
+// the per-token distributions' top are stored, and --against compares a run with a stored one.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "cli/loaded_model.h"
+#include "cli/terminal.h"
+#include "cli/verbs.h"
+
+#include "base/file.h"
+#include "base/json.h"
+
+namespace tessera::cli {
+namespace {
+
+constexpr uint64_t kMaxTextBytes = 256u << 20;
+
+struct Options {
+  LoadOptions load;
+  std::string file;
+  bool ids = false;
+  bool json = false;
+  int64_t window = 512;
+  std::string save;
+  std::string against;
+};
+
+struct Sums {
+  int64_t tokens = 0;
+  int64_t right = 0;  // The most likely token was the text's own.
+  double nll = 0;
+  // Against a reference run.
+  int64_t compared = 0;
+  double kl = 0;
+  int64_t same_top = 0;
+};
+
+/// log sum exp over one row, in double.
+double LogSumExp(std::span<const float> row) {
+  const double top = *std::max_element(row.begin(), row.end());
+  double sum = 0;
+  for (float value : row) sum += std::exp(static_cast<double>(value) - top);
+  return top + std::log(sum);
+}
+
+Result<std::vector<int32_t>> ReadTokens(const Options& options, const text::Tokenizer& tokenizer) {
+  TESSERA_ASSIGN_OR_RETURN(const std::string text, ReadFile(options.file, kMaxTextBytes));
+  if (!options.ids) return tokenizer.Encode(text, {.add_special = true, .parse_special = false});
+  TESSERA_ASSIGN_OR_RETURN(const json::Value value, json::Parse(text, {}, options.file));
+  const json::Array* array = value.if_array();
+  if (array == nullptr)
+    return Fail(
+        InvalidArgument(fmt::format("{}: expected a JSON array of token ids", options.file)));
+  std::vector<int32_t> ids;
+  for (const json::Value& id : *array) {
+    if (!id.is_int64() || id.get_int64() < 0 || id.get_int64() >= tokenizer.vocab_size())
+      return Fail(InvalidArgument(fmt::format("{}: element {} is no token id below {}",
+                                              options.file, ids.size(), tokenizer.vocab_size())));
+    ids.push_back(static_cast<int32_t>(id.get_int64()));
+  }
+  return ids;
+}
+
+/// Stored distributions: float32 logits rows, one after the other, of the scored positions.
+class Reference {
+ public:
+  static Result<Reference> Open(const std::string& path, int64_t vocab_size) {
+    Reference reference;
+    TESSERA_ASSIGN_OR_RETURN(reference.file_, MappedFile::Open(path));
+    const uint64_t row_bytes = static_cast<uint64_t>(vocab_size) * sizeof(float);
+    if (reference.file_->bytes().size() % row_bytes != 0)
+      return Fail(InvalidArgument(fmt::format(
+          "{} has {} bytes, expected a multiple of {} (rows of {} logits): it is of another model",
+          path, reference.file_->bytes().size(), row_bytes, vocab_size)));
+    reference.vocab_size_ = vocab_size;
+    return reference;
+  }
+  int64_t rows() const {
+    return static_cast<int64_t>(file_->bytes().size() / sizeof(float)) / vocab_size_;
+  }
+  std::span<const float> Row(int64_t index) const {
+    const auto* logits = reinterpret_cast<const float*>(file_->bytes().data());
+    return {logits + index * vocab_size_, static_cast<size_t>(vocab_size_)};
+  }
+
+ private:
+  std::shared_ptr<const MappedFile> file_;
+  int64_t vocab_size_ = 0;
+};
+
+void Compare(std::span<const float> row, double log_sum, std::span<const float> reference,
+             Sums* sums) {
+  const double reference_sum = LogSumExp(reference);
+  for (size_t i = 0; i < row.size(); ++i) {
+    const double log_p = static_cast<double>(reference[i]) - reference_sum;
+    const double log_q = static_cast<double>(row[i]) - log_sum;
+    sums->kl += std::exp(log_p) * (log_p - log_q);
+  }
+  sums->same_top += std::max_element(row.begin(), row.end()) - row.begin() ==
+                    std::max_element(reference.begin(), reference.end()) - reference.begin();
+  ++sums->compared;
+}
+
+class Scorer {
+ public:
+  Scorer(const Options& options, LoadedModel* model) : options_(options), model_(model) {
+    const runtime::ModelShape& shape = model->session->shape();
+    pages_.resize(
+        static_cast<size_t>((options.window + shape.page_tokens - 1) / shape.page_tokens));
+    std::iota(pages_.begin(), pages_.end(), 0);
+  }
+
+  Result<Sums> Run(std::span<const int32_t> ids) {
+    const runtime::ModelShape& shape = model_->session->shape();
+    if (!options_.save.empty()) {
+      TESSERA_ASSIGN_OR_RETURN(save_, FileWriter::Create(options_.save));
+    }
+    if (!options_.against.empty()) {
+      TESSERA_ASSIGN_OR_RETURN(auto opened, Reference::Open(options_.against, shape.vocab_size));
+      reference_ = std::make_unique<Reference>(std::move(opened));
+    }
+    const auto total = static_cast<int64_t>(ids.size());
+    Progress progress("scoring");
+    // The next window begins half a window later, so every scored token but the first half of the
+    // text has at least that much context.
+    for (int64_t begin = 0, scored = 1; scored < total;) {
+      const int64_t end = std::min(total, begin + options_.window);
+      TESSERA_RETURN_IF_ERROR(Window(ids, begin, end, scored));
+      scored = end;
+      begin = end - options_.window / 2;
+      progress.Update(static_cast<uint64_t>(end), static_cast<uint64_t>(total));
+    }
+    if (save_ != nullptr) TESSERA_RETURN_IF_ERROR(save_->Finish());
+    if (reference_ != nullptr && reference_->rows() != sums_.tokens)
+      return Fail(InvalidArgument(fmt::format("{} holds {} positions, this text has {}",
+                                              options_.against, reference_->rows(), sums_.tokens)));
+    return sums_;
+  }
+
+ private:
+  /// Feeds [begin, end) and scores the predictions of tokens [scored, end).
+  Status Window(std::span<const int32_t> ids, int64_t begin, int64_t end, int64_t scored) {
+    const int64_t per_step = std::min<int64_t>(model_->session->shape().max_rows, 64);
+    for (int64_t at = begin; at < end; at += per_step) {
+      const int64_t rows = std::min(per_step, end - at);
+      const runtime::Chunk chunk{ids.subspan(static_cast<size_t>(at), static_cast<size_t>(rows)),
+                                 at - begin, pages_, runtime::Chunk::Logits::kAll};
+      TESSERA_ASSIGN_OR_RETURN(const std::span<const float> logits,
+                               model_->session->Step({&chunk, 1}));
+      for (int64_t row = 0; row < rows; ++row) {
+        const int64_t next = at + row + 1;
+        if (next < scored || next >= end) continue;
+        TESSERA_RETURN_IF_ERROR(Score(logits, row, ids[static_cast<size_t>(next)]));
+      }
+    }
+    return {};
+  }
+
+  Status Score(std::span<const float> logits, int64_t row, int32_t next) {
+    const auto vocab = static_cast<size_t>(model_->session->shape().vocab_size);
+    const auto values = logits.subspan(static_cast<size_t>(row) * vocab, vocab);
+    const double log_sum = LogSumExp(values);
+    sums_.nll += log_sum - static_cast<double>(values[static_cast<size_t>(next)]);
+    sums_.right += std::max_element(values.begin(), values.end()) - values.begin() == next;
+    if (reference_ != nullptr && sums_.tokens < reference_->rows())
+      Compare(values, log_sum, reference_->Row(sums_.tokens), &sums_);
+    ++sums_.tokens;
+    if (save_ == nullptr) return {};
+    return save_->Append(std::as_bytes(values));
+  }
+
+  const Options& options_;
+  LoadedModel* model_;
+  std::vector<runtime::PageId> pages_;
+  std::unique_ptr<FileWriter> save_;
+  std::unique_ptr<Reference> reference_;
+  Sums sums_;
+};
+
+Status Perplexity(Options options) {
+  TESSERA_ASSIGN_OR_RETURN(LoadedModel model, LoadModel(options.load));
+  options.window = std::min(options.window, model.session->shape().max_seq_len);
+  TESSERA_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, ReadTokens(options, *model.tokenizer));
+  if (ids.size() < 2)
+    return InvalidArgument(
+        fmt::format("{} has {} tokens; at least 2 are needed", options.file, ids.size()));
+  TESSERA_ASSIGN_OR_RETURN(const Sums sums, Scorer(options, &model).Run(ids));
+  const auto count = static_cast<double>(sums.tokens);
+  json::Object report = {{"tokens", sums.tokens},
+                         {"mean_nll", sums.nll / count},
+                         {"perplexity", std::exp(sums.nll / count)},
+                         {"top1_accuracy", static_cast<double>(sums.right) / count},
+                         {"window", options.window}};
+  if (sums.compared > 0) {
+    report["mean_kl"] = sums.kl / static_cast<double>(sums.compared);
+    report["same_top1"] = static_cast<double>(sums.same_top) / static_cast<double>(sums.compared);
+  }
+  if (options.json) {
+    fmt::print("{}", json::SerializePretty(report));
+    return {};
+  }
+  for (const auto& [key, value] : report)
+    fmt::print("{:<14} {}\n", std::string_view(key),
+               value.is_int64() ? fmt::to_string(value.get_int64())
+                                : fmt::format("{:.5f}", value.to_number<double>()));
+  return {};
+}
+
+}  // namespace
+
+void AddPerplexity(CLI::App* app, Context* context) {
+  auto options = std::make_shared<Options>();
+  CLI::App* verb = app->add_subcommand(
+      "perplexity", "Mean NLL and perplexity of a text; KL against a stored run");
+  AddLoadOptions(verb, &options->load);
+  verb->add_option("FILE", options->file, "Text to score")->required();
+  verb->add_flag("--ids", options->ids, "FILE is a JSON array of token ids");
+  verb->add_option("--window", options->window, "Context length of the windows")
+      ->check(CLI::Range(2, 1 << 20))
+      ->capture_default_str();
+  verb->add_option("--save", options->save,
+                   "Store the logits of every scored position (float32) here");
+  verb->add_option("--against", options->against, "Compare with logits stored by --save: mean KL");
+  verb->add_flag("--json", options->json, "Figures as JSON on stdout");
+  verb->callback([options, context] { RunVerb(context, [&] { return Perplexity(*options); }); });
+}
+
+}  // namespace tessera::cli

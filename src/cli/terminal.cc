@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/terminal.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+namespace tessera::cli {
+namespace {
+
+constexpr auto kRedrawEvery = std::chrono::milliseconds(100);
+constexpr int kBarCells = 24;
+constexpr const char* kEraseLine = "\r\033[K";
+
+}  // namespace
+
+std::string HumanBytes(uint64_t bytes) {
+  constexpr std::array<const char*, 5> kUnits = {"B", "kB", "MB", "GB", "TB"};
+  double value = static_cast<double>(bytes);
+  size_t unit = 0;
+  while (value >= 999.5 && unit + 1 < kUnits.size()) {
+    value /= 1000;
+    ++unit;
+  }
+  return unit == 0 ? fmt::format("{} B", bytes)
+                   : fmt::format("{:.{}f} {}", value, value < 99.5 ? 1 : 0, kUnits[unit]);
+}
+
+std::string HumanDuration(double seconds) {
+  if (seconds < 1) return fmt::format("{:.0f} ms", seconds * 1e3);
+  if (seconds < 60) return fmt::format("{:.1f} s", seconds);
+  const auto whole = static_cast<int64_t>(std::llround(seconds));
+  if (whole < 3600) return fmt::format("{} min {} s", whole / 60, whole % 60);
+  return fmt::format("{} h {} min", whole / 3600, whole % 3600 / 60);
+}
+
+bool StderrIsTerminal() {
+  return ::isatty(STDERR_FILENO) == 1;
+}
+bool StdoutIsTerminal() {
+  return ::isatty(STDOUT_FILENO) == 1;
+}
+
+Progress::Progress(std::string_view title, const Clock& clock)
+    : title_(title), clock_(clock), begin_(clock.Now()), drawn_(begin_) {}
+
+Progress::~Progress() {
+  if (visible_ && !finished_) std::fputs(kEraseLine, stderr);
+}
+
+void Progress::Update(uint64_t done, uint64_t total) {
+  done_ = done;
+  const TimePoint now = clock_.Now();
+  if (!StderrIsTerminal() || now - drawn_ < kRedrawEvery) return;
+  drawn_ = now;
+  visible_ = true;
+  const double seconds = Seconds(now - begin_);
+  const double rate = seconds > 0 ? static_cast<double>(done) / seconds : 0;
+  const double share =
+      total > 0 ? std::min(1.0, static_cast<double>(done) / static_cast<double>(total)) : 0;
+  const int filled = static_cast<int>(share * kBarCells);
+  const std::string left =
+      rate > 0 && total >= done ? HumanDuration(static_cast<double>(total - done) / rate) : "?";
+  fmt::print(stderr, "{}{} [{:#<{}}{:.<{}}] {} of {}, {}/s, {} left", kEraseLine, title_, "",
+             filled, "", kBarCells - filled, HumanBytes(done), HumanBytes(total),
+             HumanBytes(static_cast<uint64_t>(rate)), left);
+  std::fflush(stderr);
+}
+
+void Progress::Finish() {
+  finished_ = true;
+  if (visible_) std::fputs(kEraseLine, stderr);
+  fmt::print(stderr, "{}: {} in {}\n", title_, HumanBytes(done_),
+             HumanDuration(Seconds(clock_.Now() - begin_)));
+}
+
+}  // namespace tessera::cli

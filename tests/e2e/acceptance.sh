@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Runs the shared acceptance suite (../shared/acceptance, outside-view tests with the unmodified
+# clients) against a server of this build: the tests that acceptance/ready.txt names. Every test of
+# the suite must stand in ready.txt or, with the issue it waits for, in waiting.txt.
+# usage: tests/e2e/acceptance.sh [extra pytest arguments]
+set -euo pipefail
+root=$(cd "$(dirname "$0")/../.." && pwd)
+suite=${TESSERA_SHARED:-$root/../shared}/acceptance
+python=$root/.cache/venv/bin/python
+tessera=$root/build/release/tessera
+model=${TESSERA_TESTDATA:-$root/.cache/testdata}/SmolLM2-135M-Instruct.Q4_1.gguf
+lists=$root/tests/e2e/acceptance
+
+fail() { echo "acceptance: $*" >&2; exit 1; }
+[ -d "$suite" ] || fail "$suite is not there"
+[ -x "$tessera" ] || fail "build first: cmake --build --preset release"
+
+work=$(mktemp -d)
+server=
+stop() { [ -z "$server" ] || { kill -TERM "$server" 2>/dev/null && wait "$server" || true; }; rm -rf "$work"; }
+trap stop EXIT
+
+export PYTHONDONTWRITEBYTECODE=1
+cd "$suite"
+"$python" -m pytest -q --collect-only -p no:cacheprovider --ignore=test_scale_client.py 2>"$work/err" |
+  sed -n 's/^\(test_[^:]*::[^[]*\).*/\1/p' | sort -u >"$work/collected" || true
+[ -s "$work/collected" ] || { cat "$work/err" >&2; fail "the suite could not be collected"; }
+sed 's/ *#.*//; /^$/d' "$lists/ready.txt" | sort -u >"$work/ready"
+sed 's/ *#.*//; /^$/d' "$lists/waiting.txt" | sort -u >"$work/waiting"
+both=$(comm -12 "$work/ready" "$work/waiting")
+[ -z "$both" ] || fail "in both lists: $both"
+unlisted=$(sort -u "$work/ready" "$work/waiting" | comm -23 "$work/collected" -)
+[ -z "$unlisted" ] || fail "neither in ready.txt nor in waiting.txt: $unlisted"
+gone=$(comm -23 "$work/ready" "$work/collected")
+[ -z "$gone" ] || fail "ready.txt names tests that the suite does not have: $gone"
+
+port=${TESSERA_ACCEPTANCE_PORT:-18087}
+"$tessera" serve "$model" --port "$port" --cache-dir "$work/cache" >"$work/serve.log" 2>&1 &
+server=$!
+for _ in $(seq 1 600); do
+  kill -0 "$server" 2>/dev/null || { cat "$work/serve.log" >&2; fail "the server stopped"; }
+  curl -fsS --noproxy '*' -o /dev/null "http://127.0.0.1:$port/readyz" 2>/dev/null && break
+  sleep 0.1
+done
+
+# A test name without parameters selects all of them; "serve" parameters only where both servers
+# are meant (test_robustness), since the gateway is another issue.
+export TESSERA_SERVE_URL=http://127.0.0.1:$port NO_PROXY='*' no_proxy='*'
+mapfile -t selected <"$work/ready"
+status=0
+"$python" -m pytest -q -p no:cacheprovider -k "not gateway and not llm" "${selected[@]}" "$@" || status=$?
+kill -0 "$server" 2>/dev/null || { tail -n 20 "$work/serve.log" >&2; fail "the server died"; }
+exit $status
