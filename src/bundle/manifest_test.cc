@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bundle/manifest.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "support/fixtures.h"
+
+namespace tessera::bundle {
+namespace {
+
+using ::testing::HasSubstr;
+
+Manifest Sample() {
+  Manifest manifest;
+  manifest.tessera_version = "0.1";
+  manifest.model = "tiny";
+  manifest.key = "0123456789abcdef";
+  manifest.target = "cpu";
+  manifest.isa = "x86-64-v3";
+  manifest.quantization = "source";
+  manifest.options = {{"max_seq_len", "64"}};
+  manifest.source = {
+      "org/tiny", "abc", "GGUF", "apache-2.0", {{"model.gguf", 3, Sha256Hex(AsBytes("abc"))}}};
+  manifest.page = {"[layer]", "F16", 32, 1024};
+  manifest.plan = {100, 32, 1000};
+  manifest.files = {{"a.json", 2, Sha256Hex(AsBytes("{}"))},
+                    {"model.irpa", 4, Sha256Hex(AsBytes("data"))}};
+  return manifest;
+}
+
+std::string ErrorOf(const std::string& text) {
+  const auto manifest = ReadManifest(text, "m");
+  return manifest.has_value() ? "accepted" : manifest.error().ToString();
+}
+
+std::string Replaced(std::string text, const std::string& from, const std::string& to) {
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+TEST(Manifest, RoundTrips) {
+  const auto again = ReadManifest(WriteManifest(Sample()), "m");
+  ASSERT_TRUE(again.has_value()) << again.error().ToString();
+  EXPECT_EQ(*again, Sample());
+}
+
+TEST(Manifest, RefusesAnotherFormatVersionNamingBoth) {
+  const std::string text =
+      Replaced(WriteManifest(Sample()), "\"format_version\": 1", "\"format_version\": 99");
+  EXPECT_THAT(ErrorOf(text), HasSubstr("bundle format version 99, this program reads 1"));
+}
+
+TEST(Manifest, RefusesNamesThatLeaveTheFolder) {
+  for (const char* name : {"../a.json", "/etc/passwd", "", "..", "b/c", "manifest.json"}) {
+    Manifest manifest = Sample();
+    manifest.files[0].name = name;
+    EXPECT_THAT(ErrorOf(WriteManifest(manifest)), HasSubstr("expected a plain file name")) << name;
+  }
+}
+
+TEST(Manifest, RefusesDuplicateNamesAndBadHashes) {
+  Manifest manifest = Sample();
+  manifest.files[1].name = "a.json";
+  EXPECT_THAT(ErrorOf(WriteManifest(manifest)), HasSubstr("names a.json twice"));
+  manifest = Sample();
+  manifest.files[1].sha256 = "ABC";
+  EXPECT_THAT(ErrorOf(WriteManifest(manifest)), HasSubstr("files[1].sha256"));
+}
+
+TEST(Manifest, RefusesUnknownKeysAndMissingFields) {
+  const std::string text = WriteManifest(Sample());
+  EXPECT_THAT(ErrorOf(Replaced(text, "\"isa\"", "\"isb\"")), HasSubstr("unknown key \"isb\""));
+  EXPECT_THAT(ErrorOf(Replaced(text, "\"tokens\": 32", "\"tokens\": 0")),
+              HasSubstr("page_layout.tokens"));
+  EXPECT_THAT(ErrorOf("{}"), HasSubstr("\"format_version\" is missing"));
+  EXPECT_THAT(ErrorOf("[]"), HasSubstr("expected an object"));
+}
+
+class VerifyFilesTest : public ::testing::Test {
+ protected:
+  VerifyFilesTest() {
+    Write("a.json", "{}");
+    Write("model.irpa", "data");
+  }
+  void Write(const char* name, std::string_view text) {
+    ASSERT_TRUE(WriteFileAtomic(dir_.path() / name, text).ok());
+  }
+  std::string Verify(Check check) { return VerifyFiles(dir_.path(), Sample(), check).ToString(); }
+  testing::TempDir dir_;
+};
+
+TEST_F(VerifyFilesTest, AcceptsWhatTheManifestSays) {
+  EXPECT_TRUE(VerifyFiles(dir_.path(), Sample(), Check::kEverything).ok());
+}
+
+TEST_F(VerifyFilesTest, NamesTheFileAndWhatDiffers) {
+  Write("a.json", "[]");
+  EXPECT_THAT(Verify(Check::kSizesAndSmallFiles), HasSubstr("a.json has SHA-256"));
+  Write("a.json", "{} ");
+  EXPECT_THAT(Verify(Check::kSizesAndSmallFiles),
+              HasSubstr("a.json has 3 bytes, its manifest says 2"));
+  std::filesystem::remove(dir_.path() / "a.json");
+  EXPECT_THAT(Verify(Check::kSizesAndSmallFiles), HasSubstr("a.json is missing"));
+}
+
+TEST_F(VerifyFilesTest, ReadsParametersOnlyWhenAsked) {
+  Write("model.irpa", "dama");
+  EXPECT_TRUE(VerifyFiles(dir_.path(), Sample(), Check::kSizesAndSmallFiles).ok());
+  EXPECT_THAT(Verify(Check::kEverything), HasSubstr("model.irpa has SHA-256"));
+}
+
+}  // namespace
+}  // namespace tessera::bundle

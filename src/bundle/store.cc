@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bundle/store.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "base/check.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "bundle/limits.h"
+
+namespace tessera::bundle {
+namespace {
+
+namespace fs = std::filesystem;
+
+Status MakeFolders(const fs::path& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error) return ErrnoStatus(error.value(), "making the folder", path);
+  return {};
+}
+
+std::string SourcesText(const std::vector<FileRecord>& sources) {
+  std::string text;
+  for (const FileRecord& source : sources) text += source.sha256 + "\n";
+  return text;
+}
+
+/// Folders that writers of `target` leave when they die: ".<name>.new.<pid>", ".<name>.old.<pid>".
+void RemoveLeftovers(const fs::path& target) {
+  const std::string prefix = fmt::format(".{}.", target.filename().string());
+  std::error_code error;
+  std::vector<fs::path> stale;
+  for (fs::directory_iterator it(target.parent_path(), error), end; !error && it != end;
+       it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (name.starts_with(prefix + "new.") || name.starts_with(prefix + "old."))
+      stale.push_back(it->path());
+  }
+  // Best effort: what cannot be removed only costs disk space.
+  for (const fs::path& path : stale) fs::remove_all(path, error);
+}
+
+}  // namespace
+
+std::string FolderSafeName(std::string_view model) {
+  std::string name;
+  for (const char c : model) {
+    if (c == '/') {
+      name += "--";
+    } else {
+      const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                         (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
+      name += plain ? c : '_';
+    }
+  }
+  if (name.empty() || name.front() == '.') name.insert(0, "_");
+  return name.substr(0, 100);
+}
+
+std::string BundleId::Key() const {
+  // One field a line. Values with line ends are quoted by length, so no two ids share a text.
+  std::string text = fmt::format("format {}\ntarget {}\ntp {}\nquantization {}\n",
+                                 kBundleFormatVersion, target, tensor_parallel, quantization);
+  for (const auto& [name, value] : options)
+    text += fmt::format("option {}:{} {}:{}\n", name.size(), name, value.size(), value);
+  text += SourcesText(sources);
+  return Sha256Hex(AsBytes(text)).substr(0, 16);
+}
+
+std::string BundleId::FolderName() const {
+  return fmt::format("{}-tp{}-{}-{}", FolderSafeName(target), tensor_parallel,
+                     FolderSafeName(quantization), Key());
+}
+
+std::string ExplainDifference(const Manifest& existing, const BundleId& wanted) {
+  std::string text;
+  const auto note = [&](std::string_view what, std::string_view from, std::string_view to) {
+    if (from != to)
+      text += fmt::format("{}{} changed {} -> {}", text.empty() ? "" : ", ", what,
+                          from.empty() ? "(none)" : from, to.empty() ? "(none)" : to);
+  };
+  note("format version", fmt::to_string(existing.format_version),
+       fmt::to_string(kBundleFormatVersion));
+  note("target", existing.target, wanted.target);
+  note("tensor parallelism", fmt::to_string(existing.tensor_parallel),
+       fmt::to_string(wanted.tensor_parallel));
+  note("quantization", existing.quantization, wanted.quantization);
+  const auto value = [](const std::map<std::string, std::string>& options, const std::string& key) {
+    const auto found = options.find(key);
+    return found == options.end() ? std::string() : found->second;
+  };
+  for (const auto& [key, from] : existing.options) note(key, from, value(wanted.options, key));
+  for (const auto& [key, to] : wanted.options)
+    if (!existing.options.contains(key)) note(key, "", to);
+  if (SourcesText(existing.source.files) != SourcesText(wanted.sources))
+    text += fmt::format("{}source files changed", text.empty() ? "" : ", ");
+  return text;
+}
+
+BundleLock::BundleLock(BundleLock&& other) noexcept
+    : fd_(std::exchange(other.fd_, -1)), folder_(std::move(other.folder_)) {}
+
+BundleLock::~BundleLock() {
+  // Closing the description releases the lock. The file stays: removing it would let a third
+  // process lock a new file while a second one waits on the removed one.
+  if (fd_ >= 0) ::close(fd_);
+}
+
+BundleDraft::BundleDraft(BundleDraft&& other) noexcept
+    : temporary_(std::exchange(other.temporary_, {})),
+      target_(std::move(other.target_)),
+      files_(std::move(other.files_)) {}
+
+BundleDraft::~BundleDraft() {
+  std::error_code error;
+  if (!temporary_.empty()) fs::remove_all(temporary_, error);
+}
+
+Status BundleDraft::AddFile(std::string_view name, std::string_view contents) {
+  TESSERA_ASSIGN_OR_RETURN(auto writer, FileWriter::Create(temporary_ / name));
+  TESSERA_RETURN_IF_ERROR(writer->Append(AsBytes(contents)));
+  TESSERA_RETURN_IF_ERROR(writer->Finish());
+  Record({std::string(name), contents.size(), Sha256Hex(AsBytes(contents))});
+  return {};
+}
+
+void BundleDraft::Record(FileRecord file) {
+  for (const FileRecord& other : files_) TESSERA_CHECK(other.name != file.name);
+  files_.push_back(std::move(file));
+}
+
+Result<fs::path> BundleDraft::Publish(Manifest manifest) && {
+  TESSERA_CHECK(!temporary_.empty());
+  std::sort(files_.begin(), files_.end(),
+            [](const FileRecord& a, const FileRecord& b) { return a.name < b.name; });
+  manifest.files = std::move(files_);
+  TESSERA_RETURN_IF_ERROR(WriteFileAtomic(temporary_ / kManifestFile, WriteManifest(manifest)));
+  TESSERA_RETURN_IF_ERROR(SyncDirectory(temporary_));
+  const fs::path parent = target_.parent_path();
+  std::error_code error;
+  if (fs::exists(target_, error)) {
+    const fs::path aside =
+        parent / fmt::format(".{}.old.{}", target_.filename().string(), ::getpid());
+    fs::rename(target_, aside, error);
+    if (error) return Fail(ErrnoStatus(error.value(), "moving aside", target_));
+  }
+  fs::rename(temporary_, target_, error);
+  if (error) return Fail(ErrnoStatus(error.value(), "renaming to", target_));
+  temporary_.clear();
+  TESSERA_RETURN_IF_ERROR(SyncDirectory(parent));
+  RemoveLeftovers(target_);
+  return target_;
+}
+
+fs::path Store::FolderOf(const BundleId& id) const {
+  return cache_ / "bundles" / FolderSafeName(id.model) / id.FolderName();
+}
+
+Result<BundleLock> Store::Lock(const BundleId& id, const std::function<void()>& on_wait) const {
+  const fs::path folder = FolderOf(id);
+  TESSERA_RETURN_IF_ERROR(MakeFolders(folder.parent_path()));
+  const fs::path path = folder.parent_path() / fmt::format(".{}.lock", folder.filename().string());
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (fd < 0) return Fail(ErrnoStatus(errno, "opening the lock", path));
+  BundleLock lock(fd, folder);
+  if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return lock;
+  if (errno != EWOULDBLOCK) return Fail(ErrnoStatus(errno, "locking", path));
+  if (on_wait) on_wait();
+  int rc;
+  do {
+    rc = ::flock(fd, LOCK_EX);
+  } while (rc != 0 && errno == EINTR);
+  if (rc != 0) return Fail(ErrnoStatus(errno, "locking", path));
+  return lock;
+}
+
+Result<std::optional<fs::path>> Store::Find(const BundleId& id) const {
+  const fs::path folder = FolderOf(id);
+  std::error_code error;
+  if (!fs::exists(folder / kManifestFile, error)) return std::nullopt;
+  TESSERA_ASSIGN_OR_RETURN(const std::string text,
+                           ReadFile(folder / kManifestFile, kMaxDocumentBytes));
+  Result<Manifest> manifest = ReadManifest(text, (folder / kManifestFile).string());
+  if (!manifest.has_value())
+    return Fail(DataLoss(fmt::format("bundle is damaged: {}", manifest.error().ToString())));
+  TESSERA_RETURN_IF_ERROR(VerifyFiles(folder, *manifest, Check::kSizesAndSmallFiles));
+  return folder;
+}
+
+std::optional<Manifest> Store::NewestSibling(const BundleId& id) const {
+  const fs::path own = FolderOf(id);
+  std::optional<Manifest> newest;
+  fs::file_time_type newest_time;
+  std::error_code error;
+  for (fs::directory_iterator it(own.parent_path(), error), end; !error && it != end;
+       it.increment(error)) {
+    const fs::path path = it->path() / kManifestFile;
+    if (it->path() == own || it->path().filename().string().starts_with('.')) continue;
+    std::error_code time_error;
+    const auto time = fs::last_write_time(path, time_error);
+    if (time_error || (newest && time <= newest_time)) continue;
+    const Result<std::string> text = ReadFile(path, kMaxDocumentBytes);
+    if (!text.has_value()) continue;
+    Result<Manifest> manifest = ReadManifest(*text, path.string());
+    if (!manifest.has_value()) continue;
+    newest = *std::move(manifest);
+    newest_time = time;
+  }
+  return newest;
+}
+
+Result<BundleDraft> Store::NewDraft(const BundleLock& lock) const {
+  TESSERA_CHECK(lock.fd_ >= 0);
+  RemoveLeftovers(lock.folder_);
+  const fs::path temporary =
+      lock.folder_.parent_path() /
+      fmt::format(".{}.new.{}", lock.folder_.filename().string(), ::getpid());
+  TESSERA_RETURN_IF_ERROR(MakeFolders(temporary));
+  return BundleDraft(temporary, lock.folder_);
+}
+
+}  // namespace tessera::bundle

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Store: the cache of bundles, <cache>/bundles/<Model>/<target>-tp<N>-<quantization>-<key>/.
+// A bundle is complete or absent: it is written into a temporary folder beside its place, synced
+// and renamed. Two compilers of one key, in whatever processes, wait for each other at a lock file.
+// A Store is a value without state; the disk is shared between processes.
+//
+//   BundleId id{...};
+//   TESSERA_ASSIGN_OR_RETURN(BundleLock lock, store.Lock(id));           // may wait
+//   TESSERA_ASSIGN_OR_RETURN(auto found, store.Find(id));                // the other may have made
+//   it if (!found) { draft = store.NewDraft(lock); ...write files...; draft.Publish(manifest) }
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "bundle/manifest.h"
+
+namespace tessera::bundle {
+
+/// Everything that decides what a compiled bundle contains.
+struct BundleId {
+  std::string model;
+  std::string target;
+  int64_t tensor_parallel = 1;
+  std::string quantization;
+  std::map<std::string, std::string> options;
+  std::vector<FileRecord> sources;  // Names do not enter the key, contents and order do.
+
+  /// 16 hex digits of a SHA-256 over the format version and all fields but `model`.
+  std::string Key() const;
+  /// "cpu-tp1-source-0123456789abcdef"
+  std::string FolderName() const;
+};
+
+/// What differs between an existing bundle and the wanted one, for people: "batch sizes changed
+/// 4 -> 8"; empty when nothing does.
+std::string ExplainDifference(const Manifest& existing, const BundleId& wanted);
+
+/// An exclusive lock of one key, released when the object dies or its process ends.
+class BundleLock {
+ public:
+  BundleLock(BundleLock&& other) noexcept;
+  BundleLock& operator=(BundleLock&&) = delete;
+  ~BundleLock();
+
+ private:
+  friend class Store;
+  BundleLock(int fd, std::filesystem::path folder) : fd_(fd), folder_(std::move(folder)) {}
+  int fd_;
+  std::filesystem::path folder_;  // The bundle that is locked.
+};
+
+/// A bundle being written. Dying without Publish() removes it.
+class BundleDraft {
+ public:
+  BundleDraft(BundleDraft&& other) noexcept;
+  BundleDraft& operator=(BundleDraft&&) = delete;
+  ~BundleDraft();
+
+  /// Where files go; the writer of model.irpa streams into it.
+  const std::filesystem::path& folder() const { return temporary_; }
+  /// Writes a small file, synced, and records its hash.
+  Status AddFile(std::string_view name, std::string_view contents);
+  /// Records a file that was written and synced by somebody else.
+  void Record(FileRecord file);
+  /// Writes `manifest` with the recorded files, syncs, renames into place. A damaged bundle there
+  /// is replaced. Returns the final folder.
+  Result<std::filesystem::path> Publish(Manifest manifest) &&;
+
+ private:
+  friend class Store;
+  BundleDraft(std::filesystem::path temporary, std::filesystem::path target)
+      : temporary_(std::move(temporary)), target_(std::move(target)) {}
+  std::filesystem::path temporary_;  // Empty after moving from or publishing.
+  std::filesystem::path target_;
+  std::vector<FileRecord> files_;
+};
+
+class Store {
+ public:
+  /// `cache` is made when first needed.
+  explicit Store(std::filesystem::path cache) : cache_(std::move(cache)) {}
+
+  const std::filesystem::path& cache() const { return cache_; }
+  std::filesystem::path FolderOf(const BundleId& id) const;
+
+  /// Waits for other holders; `on_wait` is called once before waiting.
+  Result<BundleLock> Lock(const BundleId& id, const std::function<void()>& on_wait = {}) const;
+
+  /// The bundle's folder if it is there and its small files are whole; nothing if it is absent.
+  /// kDataLoss (one line: which file, what differs) for a damaged one.
+  Result<std::optional<std::filesystem::path>> Find(const BundleId& id) const;
+
+  /// The newest other bundle of the same model: to explain why this one must be made.
+  std::optional<Manifest> NewestSibling(const BundleId& id) const;
+
+  /// Removes what dead writers of this key left behind.
+  Result<BundleDraft> NewDraft(const BundleLock& lock) const;
+
+ private:
+  std::filesystem::path cache_;
+};
+
+/// A model name as one folder name: "org/name" -> "org--name"; other odd bytes become '_'.
+std::string FolderSafeName(std::string_view model);
+
+}  // namespace tessera::bundle
