@@ -1,0 +1,110 @@
+"""tokenize, detokenize and render: parity with the reference over every fixture, as JSON lines."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import GGUF, SHARED, TESTDATA, TINY, json_lines, read_jsonl, tessera
+
+FIXTURES = SHARED / "fixtures"
+TOKENIZERS = FIXTURES / "tokenizers"
+NPM = TESTDATA / "npm/node_modules"
+FAMILIES: dict[str, Any] = json.loads((FIXTURES / "tokenizers.json").read_text())["npm"]
+GGUF_VOCAB = sorted(p.stem for p in (TOKENIZERS / "gguf_vocab").glob("*.jsonl"))
+
+
+def source(family: str) -> list[str | Path]:
+    """How the command line names a family's tokenizer."""
+    if family == "smollm2_gguf":
+        return ["--model", GGUF]
+    if family == "tiny":
+        return ["--tokenizer", TINY / "hf/tokenizer.json"]
+    files = FAMILIES[family]["files"]
+    (name,) = [f for f in files if f.endswith("/tokenizer.json")]
+    return ["--tokenizer", NPM / FAMILIES[family]["package"] / name]
+
+
+def fixture(family: str) -> list[dict[str, Any]]:
+    return read_jsonl(TINY / "tokenizer.jsonl" if family == "tiny" else TOKENIZERS / f"{family}.jsonl")
+
+
+@pytest.mark.parametrize("family", [*FAMILIES, "smollm2_gguf", "tiny"])
+def test_tokenize_and_detokenize(family: str) -> None:
+    rows = fixture(family)
+    texts = [{"text": r["text"]} for r in rows]
+    for got, row in zip(json_lines("tokenize", texts, *source(family)), rows):
+        assert got == {"ids": row["ids"]}, row["id"]
+    for got, row in zip(json_lines("tokenize", texts, "--no-special", *source(family)), rows):
+        assert got == {"ids": row["ids_plain"]}, row["id"]
+    ids = [{"ids": r["ids"]} for r in rows]
+    for got, row in zip(json_lines("detokenize", ids, *source(family)), rows):
+        assert got == {"text": row["decoded"]}, row["id"]
+    for got, row in zip(json_lines("detokenize", ids, "--keep-special", *source(family)), rows):
+        assert got == {"text": row["decoded_raw"]}, row["id"]
+
+
+@pytest.mark.parametrize("name", GGUF_VOCAB)
+def test_gguf_vocabularies(name: str) -> None:
+    rows = read_jsonl(TOKENIZERS / "gguf_vocab" / f"{name}.jsonl")
+    model = TESTDATA / "llama_cpp_models" / f"ggml-vocab-{name}.gguf"
+    texts = [{"text": r["text"]} for r in rows]
+    for got, row in zip(json_lines("tokenize", texts, "--model", model), rows):
+        assert got == {"ids": row["ids"]}, row["id"]
+
+
+def test_bad_lines_are_answered_in_order() -> None:
+    stdin = b'{"text": "a"}\nnot json\n{"txet": "a"}\n{"text": "a"}\n'
+    done = tessera("tokenize", *source("tiny"), stdin=stdin)
+    first, second, third, fourth = map(json.loads, done.stdout.decode().splitlines())
+    assert first == fourth and "ids" in first
+    assert "error" in second and "error" in third
+
+
+def test_one_megabyte_a_second() -> None:
+    """A floor, far below what is measured, so that noise cannot fail it; start-up is taken off."""
+    text = (SHARED / "peers/text.txt").read_text()
+    text = (text * (1 + 2_000_000 // len(text)))[:2_000_000]
+    lines = [text[i:i + 4000] for i in range(0, len(text), 4000)]
+    begin = time.monotonic()
+    json_lines("tokenize", [{"text": "a"}], *source("smollm2_gguf"))
+    start = time.monotonic() - begin
+    begin = time.monotonic()
+    json_lines("tokenize", [{"text": t} for t in lines], *source("smollm2_gguf"))
+    seconds = time.monotonic() - begin - start
+    print(f"tokenize: {len(text) / 1e6 / seconds:.2f} MB/s")
+
+
+# ---- templates ------------------------------------------------------------------------------
+
+
+def as_error(row: dict[str, Any]) -> str | None:
+    error = row.get("error")
+    return None if error is None else error["kind"]
+
+
+def check(got: dict[str, Any], row: dict[str, Any]) -> None:
+    if "error" not in row or row["error"] is None:
+        assert got == {"text": row["expected"]}, row["id"]
+    else:
+        assert "error" in got, row["id"]
+        if row["error"]["kind"] == "raise_exception":
+            assert row["error"]["message"] in got["error"], row["id"]
+
+
+def test_jinja_snippets(tmp_path: Path) -> None:
+    rows = read_jsonl(FIXTURES / "jinja/snippets.jsonl")
+    for row in rows:
+        template = tmp_path / "t.jinja"
+        template.write_text(row["template"])
+        done = tessera("render", "--template", template,
+                       stdin=(json.dumps({"messages": [], "vars": row["vars"],
+                                          "now": "2026-01-15T12:34:56"}) + "\n").encode())
+        if done.returncode != 0:  # A template that does not parse is refused before any line.
+            assert as_error(row), (row["id"], done.stderr)
+            continue
+        check(json.loads(done.stdout), row)
