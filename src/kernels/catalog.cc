@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/catalog.h"
+
+#include <array>
+
+#include "kernels/ref/ref.h"
+
+namespace tessera::kernels {
+namespace {
+
+using tensor::DType;
+constexpr auto kNone = std::nullopt;
+constexpr auto kRef = KernelIsa::kRef;
+constexpr auto kAny = RowsClass::kAny;
+
+// clang-format off
+const Entry kCatalog[] = {
+  // op, weights, rows, isa, name, function
+  {Op::kMatmul, DType::kQ4_0, kAny, kRef, "matmul.q4_0.p8.ref", &ref::Matmul<DType::kQ4_0>},
+  {Op::kMatmul, DType::kQ4_1, kAny, kRef, "matmul.q4_1.p8.ref", &ref::Matmul<DType::kQ4_1>},
+  {Op::kMatmul, DType::kQ8_0, kAny, kRef, "matmul.q8_0.p8.ref", &ref::Matmul<DType::kQ8_0>},
+  {Op::kMatmul, DType::kQ5_0, kAny, kRef, "matmul.q5_0.p8.ref", &ref::Matmul<DType::kQ5_0>},
+  {Op::kMatmul, DType::kQ5_1, kAny, kRef, "matmul.q5_1.p8.ref", &ref::Matmul<DType::kQ5_1>},
+  {Op::kMatmul, DType::kQ4_K, kAny, kRef, "matmul.q4_k.p8.ref", &ref::Matmul<DType::kQ4_K>},
+  {Op::kMatmul, DType::kQ5_K, kAny, kRef, "matmul.q5_k.p8.ref", &ref::Matmul<DType::kQ5_K>},
+  {Op::kMatmul, DType::kQ6_K, kAny, kRef, "matmul.q6_k.p8.ref", &ref::Matmul<DType::kQ6_K>},
+  {Op::kMatmul, DType::kF32,  kAny, kRef, "matmul.f32.p8.ref",  &ref::Matmul<DType::kF32>},
+  {Op::kMatmul, DType::kF16,  kAny, kRef, "matmul.f16.p8.ref",  &ref::Matmul<DType::kF16>},
+  {Op::kMatmul, DType::kBF16, kAny, kRef, "matmul.bf16.p8.ref", &ref::Matmul<DType::kBF16>},
+
+  {Op::kQuantise,        kNone, kAny, kRef, "quantise.ref",          &ref::Quantise},
+  {Op::kRmsNorm,         kNone, kAny, kRef, "rms_norm.ref",          &ref::RmsNorm},
+  {Op::kRmsNormQuantise, kNone, kAny, kRef, "rms_norm_quantise.ref", &ref::RmsNormQuantise},
+  {Op::kAdd,             kNone, kAny, kRef, "add.ref",               &ref::Add},
+  {Op::kMul,             kNone, kAny, kRef, "mul.ref",               &ref::Mul},
+  {Op::kSiluGate,        kNone, kAny, kRef, "silu_gate.ref",         &ref::SiluGate},
+  {Op::kGeluGate,        kNone, kAny, kRef, "gelu_gate.ref",         &ref::GeluGate},
+  {Op::kRope,            kNone, kAny, kRef, "rope.ref",              &ref::Rope},
+  {Op::kFloatToHalf,     kNone, kAny, kRef, "float_to_half.ref",     FloatToHalfFn{&ref::FloatToHalf}},
+  {Op::kKvWrite,         kNone, kAny, kRef, "kv_write.ref",          &ref::KvWrite},
+  {Op::kAttention,       kNone, kAny, kRef, "attention.ref",         &ref::Attention},
+};
+// clang-format on
+
+constexpr std::array kIsas = {KernelIsa::kAvx2,       KernelIsa::kAvxVnni, KernelIsa::kAvx512,
+                              KernelIsa::kAvx512Vnni, KernelIsa::kAmxInt8, KernelIsa::kNeon};
+
+/// The format part of an entry's name: "q4_1.p8". The reference row defines it.
+std::string_view FormatPart(const Entry& reference) {
+  std::string_view name = reference.name;
+  name.remove_suffix(std::string_view(".ref").size());
+  return name;
+}
+
+bool HasCell(const Entry& reference, KernelIsa isa) {
+  for (const Entry& entry : kCatalog) {
+    if (entry.op == reference.op && entry.weights == reference.weights && entry.isa == isa) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/// Whether an ISA could serve the cell at all: dot-product ISAs are for int8 activations.
+bool Applies(const Entry& reference, KernelIsa isa) {
+  const bool dot =
+      isa == KernelIsa::kAvxVnni || isa == KernelIsa::kAvx512Vnni || isa == KernelIsa::kAmxInt8;
+  if (!dot) return true;
+  return reference.op == Op::kMatmul && reference.weights != DType::kF32 &&
+         reference.weights != DType::kF16 && reference.weights != DType::kBF16;
+}
+
+template <class Fn>
+Fn FunctionOf(Op op, const Isa& machine) {
+  return std::get<Fn>(Find(op, std::nullopt, RowsClass::kAny, machine)->fn);
+}
+
+}  // namespace
+
+std::string_view Name(Op op) {
+  switch (op) {
+    case Op::kMatmul:
+      return "matmul";
+    case Op::kQuantise:
+      return "quantise";
+    case Op::kRmsNorm:
+      return "rms_norm";
+    case Op::kRmsNormQuantise:
+      return "rms_norm_quantise";
+    case Op::kAdd:
+      return "add";
+    case Op::kMul:
+      return "mul";
+    case Op::kSiluGate:
+      return "silu_gate";
+    case Op::kGeluGate:
+      return "gelu_gate";
+    case Op::kRope:
+      return "rope";
+    case Op::kFloatToHalf:
+      return "float_to_half";
+    case Op::kKvWrite:
+      return "kv_write";
+    case Op::kAttention:
+      return "attention";
+  }
+  return "";
+}
+
+std::string_view Name(KernelIsa isa) {
+  switch (isa) {
+    case KernelIsa::kRef:
+      return "ref";
+    case KernelIsa::kAvx2:
+      return "avx2";
+    case KernelIsa::kAvxVnni:
+      return "avx_vnni";
+    case KernelIsa::kAvx512:
+      return "avx512";
+    case KernelIsa::kAvx512Vnni:
+      return "avx512_vnni";
+    case KernelIsa::kAmxInt8:
+      return "amx_int8";
+    case KernelIsa::kNeon:
+      return "neon";
+  }
+  return "";
+}
+
+std::span<const Entry> Catalog() {
+  return kCatalog;
+}
+
+bool Runs(KernelIsa isa, const Isa& machine) {
+  switch (isa) {
+    case KernelIsa::kRef:
+      return true;
+    case KernelIsa::kAvx2:
+      return machine.avx2;
+    case KernelIsa::kAvxVnni:
+      return machine.avx2 && machine.avx_vnni;
+    case KernelIsa::kAvx512:
+      return machine.avx512;
+    case KernelIsa::kAvx512Vnni:
+      return machine.avx512_vnni;
+    case KernelIsa::kAmxInt8:
+      return machine.amx_int8;
+    case KernelIsa::kNeon:
+      return false;
+  }
+  return false;
+}
+
+const Entry* Find(Op op, std::optional<DType> weights, RowsClass rows, const Isa& machine) {
+  for (const Entry& entry : kCatalog) {
+    const bool fits = entry.rows == kAny || rows == kAny || entry.rows == rows;
+    if (entry.op == op && entry.weights == weights && fits && Runs(entry.isa, machine)) {
+      return &entry;
+    }
+  }
+  return nullptr;
+}
+
+const Entry* FindByName(std::string_view name, const Isa& machine) {
+  for (const Entry& entry : kCatalog) {
+    if (entry.name == name) return Runs(entry.isa, machine) ? &entry : nullptr;
+  }
+  return nullptr;
+}
+
+RowKernels SelectRowKernels(const Isa& machine) {
+  return {.quantise = FunctionOf<QuantiseFn>(Op::kQuantise, machine),
+          .rms_norm = FunctionOf<RmsNormFn>(Op::kRmsNorm, machine),
+          .rms_norm_quantise = FunctionOf<RmsNormFn>(Op::kRmsNormQuantise, machine),
+          .add = FunctionOf<BinaryFn>(Op::kAdd, machine),
+          .mul = FunctionOf<BinaryFn>(Op::kMul, machine),
+          .silu_gate = FunctionOf<GatedFn>(Op::kSiluGate, machine),
+          .gelu_gate = FunctionOf<GatedFn>(Op::kGeluGate, machine),
+          .rope = FunctionOf<RopeFn>(Op::kRope, machine),
+          .float_to_half = FunctionOf<FloatToHalfFn>(Op::kFloatToHalf, machine),
+          .kv_write = FunctionOf<KvWriteFn>(Op::kKvWrite, machine),
+          .attention = FunctionOf<AttentionFn>(Op::kAttention, machine)};
+}
+
+std::vector<std::string> EmptyCells() {
+  std::vector<std::string> cells;
+  for (const Entry& entry : kCatalog) {
+    if (entry.isa != KernelIsa::kRef) continue;
+    for (const KernelIsa isa : kIsas) {
+      if (!Applies(entry, isa) || HasCell(entry, isa)) continue;
+      cells.push_back(std::string(FormatPart(entry)) + "." + std::string(Name(isa)));
+    }
+  }
+  return cells;
+}
+
+}  // namespace tessera::kernels

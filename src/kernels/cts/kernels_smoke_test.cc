@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "kernels/catalog.h"
+#include "kernels/pack.h"
+
+namespace tessera::kernels {
+namespace {
+
+TEST(Catalog, EveryPackableFormatHasAReferenceAndNamesAreUnique) {
+  for (const Entry& entry : Catalog()) {
+    int same = 0;
+    for (const Entry& other : Catalog()) same += other.name == entry.name;
+    EXPECT_EQ(same, 1) << entry.name;
+    EXPECT_NE(FindByName(entry.name.substr(0, 0), Isa{}), &entry);
+  }
+  const RowKernels kernels = SelectRowKernels(Isa{});
+  EXPECT_NE(kernels.attention, nullptr);
+}
+
+}  // namespace
+}  // namespace tessera::kernels
