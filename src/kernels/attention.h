@@ -60,7 +60,7 @@ struct KvLayout {
 /// k and v are [rows][ld] with the KV heads side by side from column 0. Heads [head_begin,
 /// head_end) only, so that threads may share a step.
 struct KvWriteArgs {
-  KvLayout layout;
+  KvLayout layout = {};
   uint16_t* pool = nullptr;        // Page i starts at pool + i * layout.PageElements(); aligned 64.
   const int32_t* pages = nullptr;  // Of the sequence: page j holds [j, j+1) * page_tokens.
   int64_t layer = 0;
@@ -82,7 +82,7 @@ using KvWriteFn = void (*)(const KvWriteArgs&);
 inline constexpr int64_t kAttentionRows = 16;
 
 struct AttentionArgs {
-  KvLayout layout;
+  KvLayout layout = {};
   const uint16_t* pool = nullptr;
   const int32_t* pages = nullptr;
   int64_t layer = 0;

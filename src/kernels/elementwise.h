@@ -28,7 +28,7 @@ struct QuantiseArgs {
   int64_t k = 0;
   int64_t row_begin = 0;
   int64_t row_end = 0;
-  QuantisedRows out;
+  QuantisedRows out = {};
 };
 using QuantiseFn = void (*)(const QuantiseArgs&);
 
@@ -44,7 +44,7 @@ struct RmsNormArgs {
   int64_t row_end = 0;
   float* out = nullptr;  // RmsNorm only
   int64_t ld_out = 0;
-  QuantisedRows q;  // RmsNormQuantise only (k % 32 == 0): same as norm, then quantise
+  QuantisedRows q = {};  // RmsNormQuantise only (k % 32 == 0): same as norm, then quantise
 };
 using RmsNormFn = void (*)(const RmsNormArgs&);
 

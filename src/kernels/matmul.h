@@ -53,7 +53,7 @@ constexpr int64_t QuantisedRowsBytes(int64_t rows, int64_t k) {
 inline QuantisedRows MakeQuantisedRows(std::byte* memory, int64_t rows, int64_t k) {
   const int64_t blocks = rows * (k / kBlock);
   const auto up = [](int64_t n) { return (n + 63) / 64 * 64; };
-  QuantisedRows q;
+  QuantisedRows q = {};
   q.rows = rows;
   q.codes = reinterpret_cast<int8_t*>(memory);
   memory += up(blocks * kBlock);
@@ -73,7 +73,7 @@ struct MatmulArgs {
   int64_t k = 0;                       // Inputs.
   int64_t segments = 1;                // k % segments == 0; quantised: (k / segments) % 32 == 0
                                        // (K-quants: % 256).
-  QuantisedRows q;                     // Activations for quantised formats, q.rows >= rows.
+  QuantisedRows q = {};                // Activations for quantised formats, q.rows >= rows.
   const float* x = nullptr;            // Activations for float formats: [rows][ldx]
   int64_t ldx = 0;
   int64_t rows = 0;         // M >= 0
