@@ -6,36 +6,12 @@
 
 #include "graph/builder.h"
 #include "graph/limits.h"
+#include "graph/tiny_graph_for_test.h"
 
 namespace tessera::graph {
 namespace {
 
 using ::testing::HasSubstr;
-
-/// One layer with every kind of node: embed, norm, projections with a bias, q/k norm, rope,
-/// attention, gated feed-forward, scale, softcap.
-Graph TinyGraph() {
-  Builder b("tiny");
-  const uint32_t table = b.AddRopeTable(
-      {.rotary_dim = 4, .style = RopeStyle::kHalf, .inverse_frequency = {1.0, 0.01}});
-  const ValueId x = b.Embed(b.Parameter("embed", {16, 8}), "embedding");
-  const ValueId h = b.RmsNorm(x, b.Parameter("norm", {8}), 1e-5, "layer0.attn_norm");
-  ValueId q = b.SplitHeads(b.Linear(h, b.Parameter("q", {8, 8}), b.Parameter("q.bias", {8})), 2);
-  q = b.Rope(b.RmsNorm(q, b.Parameter("q_norm", {4}), 1e-6), table, "layer0.q_rope");
-  const ValueId k = b.Rope(b.SplitHeads(b.Linear(h, b.Parameter("k", {4, 8})), 1), table);
-  const ValueId v = b.SplitHeads(b.Linear(h, b.Parameter("v", {4, 8})), 1);
-  const ValueId attention = b.Attention(
-      q, k, v, {.layer = 0, .heads = 2, .kv_heads = 1, .head_dim = 4, .scale = 0.5, .window = 3});
-  const ValueId y = b.Add(x, attention, "layer0.after_attn");
-  const ValueId gate = b.Silu(b.Linear(y, b.Parameter("gate", {12, 8})));
-  const ValueId up = b.GeluTanh(b.Linear(y, b.Parameter("up", {12, 8})));
-  const ValueId down = b.Linear(b.Mul(gate, up), b.Parameter("down", {8, 12}));
-  const ValueId out = b.Scale(b.Add(y, down), 0.25, "scaled");
-  Result<Graph> graph =
-      std::move(b).Finish(b.Softcap(b.Linear(out, b.Parameter("embed", {16, 8})), 30, "logits"));
-  EXPECT_TRUE(graph.has_value()) << graph.error().ToString();
-  return graph.value_or(Graph{});
-}
 
 /// The node with that label, for damaging it.
 Node& At(Graph& graph, std::string_view label) {
@@ -60,8 +36,8 @@ TEST(Builder, InfersTypesAndSharesParametersAndTables) {
   EXPECT_EQ(FindLabel(graph, "embedding")->type.ToString(), "f32[T,8]");
   EXPECT_EQ(FindLabel(graph, "layer0.q_rope")->type.ToString(), "f32[T,2,4]");
   EXPECT_EQ(graph.nodes.back().type.ToString(), "f32[T,16]");
-  EXPECT_EQ(graph.rope_tables.size(), 1u);
-  EXPECT_EQ(LayerCount(graph), 1);
+  EXPECT_EQ(graph.rope_tables.size(), 2u);
+  EXPECT_EQ(LayerCount(graph), 2);
   int embeds = 0;
   for (const Node& node : graph.nodes) {
     embeds += node.op == Op::kParameter && node.As<ParameterAttrs>().name == "embed";
@@ -113,7 +89,7 @@ TEST(Verify, NamesTheNodeAndWhatItExpected) {
        [](Graph& g) { At(g, "layer0.attn_norm").attrs = ScaleAttrs{}; }},
       {"@layer0.attn_norm: expected weight f32[8], got f32[16,8]",
        [](Graph& g) { At(g, "layer0.attn_norm").inputs[1] = At(g, "embedding").inputs[0]; }},
-      {"rope table 3, but the graph has 1",
+      {"rope table 3, but the graph has 2",
        [](Graph& g) { At(g, "layer0.q_rope").attrs = RopeAttrs{3}; }},
       {"rotary_dim 6 exceeds head dimension 4",
        [](Graph& g) {
