@@ -10,7 +10,9 @@ namespace {
 ValueId FirstAttention(Builder& b, ValueId h) {
   const uint32_t table = b.AddRopeTable(
       {.rotary_dim = 4, .style = RopeStyle::kHalf, .inverse_frequency = {1.0, 0.01}});
-  ValueId q = b.SplitHeads(b.Linear(h, b.Parameter("q", {8, 8}), b.Parameter("q.bias", {8})), 2);
+  // Arguments that make nodes are evaluated in an order of the compiler's choice: one a call.
+  const ValueId weight = b.Parameter("q", {8, 8});
+  ValueId q = b.SplitHeads(b.Linear(h, weight, b.Parameter("q.bias", {8})), 2);
   q = b.Rope(b.RmsNorm(q, b.Parameter("q_norm", {4}), 1e-6), table, "layer0.q_rope");
   const ValueId k = b.Rope(b.SplitHeads(b.Linear(h, b.Parameter("k", {4, 8})), 1), table);
   const ValueId v = b.SplitHeads(b.Linear(h, b.Parameter("v", {4, 8})), 1);
