@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/engine_core.h"
+#include "engine/limits.h"
+
+namespace tessera::engine {
+namespace {
+
+Status CheckRange(double value, double low, double high, std::string_view name) {
+  if (value >= low && value <= high) return {};  // False for NaN.
+  return InvalidArgument(fmt::format("{} is {}, expected {} to {}", name, value, low, high));
+}
+
+Status CheckIds(std::span<const TokenId> ids, int64_t vocab_size, std::string_view name) {
+  for (const TokenId id : ids)
+    if (id < 0 || id >= vocab_size)
+      return InvalidArgument(
+          fmt::format("{} has token id {}, expected 0 to {}", name, id, vocab_size - 1));
+  return {};
+}
+
+Status CheckSampling(const SamplingParams& params, int64_t vocab_size) {
+  TESSERA_RETURN_IF_ERROR(CheckRange(params.temperature, 0, 100, "temperature"));
+  TESSERA_RETURN_IF_ERROR(CheckRange(params.min_p, 0, 1, "min_p"));
+  TESSERA_RETURN_IF_ERROR(CheckRange(params.typical_p, 0, 1, "typical_p"));
+  TESSERA_RETURN_IF_ERROR(CheckRange(params.top_p, 0, 1, "top_p"));
+  TESSERA_RETURN_IF_ERROR(CheckRange(params.repetition_penalty, 0.01, 100, "repetition_penalty"));
+  TESSERA_RETURN_IF_ERROR(CheckRange(params.frequency_penalty, -100, 100, "frequency_penalty"));
+  TESSERA_RETURN_IF_ERROR(CheckRange(params.presence_penalty, -100, 100, "presence_penalty"));
+  if (static_cast<int64_t>(params.logit_bias.size()) > kLogitBiasMax)
+    return InvalidArgument(fmt::format("logit_bias has {} entries, more than {}",
+                                       params.logit_bias.size(), kLogitBiasMax));
+  for (const auto& [id, bias] : params.logit_bias) {
+    TESSERA_RETURN_IF_ERROR(CheckIds({&id, 1}, vocab_size, "logit_bias"));
+    TESSERA_RETURN_IF_ERROR(CheckRange(bias, -1e6, 1e6, "logit_bias"));
+  }
+  return {};
+}
+
+}  // namespace
+
+int64_t MaxSequenceTokens(const runtime::ModelShape& shape) {
+  return std::min(shape.max_seq_len, shape.page_count * shape.page_tokens);
+}
+
+Status CheckRequest(const Request& request, const runtime::ModelShape& shape) {
+  if (request.sink == nullptr) return Internal("a request needs a sink");
+  if (request.prompt.empty()) return InvalidArgument("the prompt has no tokens");
+  TESSERA_RETURN_IF_ERROR(CheckIds(request.prompt, shape.vocab_size, "prompt"));
+  TESSERA_RETURN_IF_ERROR(CheckIds(request.stop.eos_ids, shape.vocab_size, "eos ids"));
+  TESSERA_RETURN_IF_ERROR(CheckIds(request.stop.stop_ids, shape.vocab_size, "stop_token_ids"));
+  TESSERA_RETURN_IF_ERROR(CheckSampling(request.sampling, shape.vocab_size));
+  if (request.top_logprobs > kTopLogprobsMax)
+    return InvalidArgument(fmt::format("logprobs for {} tokens asked, at most {} are given",
+                                       request.top_logprobs, kTopLogprobsMax));
+  const StopParams& stop = request.stop;
+  if (stop.max_tokens < 1)
+    return InvalidArgument(fmt::format("max_tokens is {}, expected at least 1", stop.max_tokens));
+  if (stop.min_tokens < 0 || stop.min_tokens > stop.max_tokens)
+    return InvalidArgument(fmt::format("min_tokens is {}, expected 0 to max_tokens ({})",
+                                       stop.min_tokens, stop.max_tokens));
+  const auto prompt_tokens = static_cast<int64_t>(request.prompt.size());
+  const int64_t limit = MaxSequenceTokens(shape);
+  if (prompt_tokens >= limit || stop.max_tokens > limit - prompt_tokens)
+    return InvalidArgument(fmt::format(
+        "the prompt has {} tokens and max_tokens is {}; together at most {} tokens fit: shorten "
+        "the prompt or lower max_tokens",
+        prompt_tokens, stop.max_tokens, limit));
+  return {};
+}
+
+}  // namespace tessera::engine

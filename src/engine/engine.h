@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Engine: requests -> tokens. It owns the session and one thread; all generation state lives on
+// that thread (engine_core.h), so the logic has no locks. Other threads talk to it through a
+// bounded queue of commands in, and through each request's Sink out.
+//
+// Blast radii: a bad request fails alone (Submit returns a Status); a failed step fails the
+// requests in its batch and the engine goes on; a broken invariant of ours ends the process.
+//
+//   auto engine = Engine::Start(std::move(session), {}, Clock::Real());
+//   RequestId id = *(*engine)->Submit(std::move(request));   // Tokens arrive at request.sink.
+//   (*engine)->Cancel(id);                                   // Pages are free within one step.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "engine/limits.h"
+#include "engine/request.h"
+#include "engine/stats.h"
+#include "runtime/session.h"
+
+namespace tessera::engine {
+
+struct EngineOptions {
+  int64_t max_running = kMaxRunningDefault;    // Sequences in one step.
+  int64_t queue_length = kQueueLengthDefault;  // Requests that may wait.
+};
+
+class Engine {
+ public:
+  /// Starts the thread and proves the session with one real step (a token at position 0), whose
+  /// error it returns. `clock` must outlive the engine.
+  static Result<std::unique_ptr<Engine>> Start(std::unique_ptr<runtime::Session> session,
+                                               const EngineOptions& options, const Clock& clock);
+  /// Cancels what is left (every sink gets its OnFinish) and joins the thread.
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // All calls below: any thread.
+
+  /// Queues a request. kInvalidArgument for a prompt or parameter that can never run (too long:
+  /// both numbers), kResourceExhausted with the queue's length when it is full, kUnavailable when
+  /// draining.
+  Result<RequestId> Submit(Request request);
+  /// All or none, e.g. the n choices of one call.
+  Result<std::vector<RequestId>> SubmitAll(std::vector<Request> requests);
+
+  /// The client went away: the sink gets kCancelled. No effect on an unknown or finished id.
+  void Cancel(RequestId id);
+  /// The consumer found a stop string after `kept_tokens` tokens: ends with kStop, counted as such.
+  void Stop(RequestId id, int64_t kept_tokens);
+
+  /// Refuses new requests from now on, waits until all are finished or `patience` has passed, then
+  /// cancels the rest. kDeadlineExceeded tells how many were cut.
+  Status Drain(Duration patience);
+  bool draining() const;
+
+  /// A consistent copy, as of the last step or command.
+  Stats stats() const;
+  const runtime::ModelShape& shape() const;
+  /// Tokens that prompt and completion together may have: context length or KV pool, the smaller.
+  int64_t max_sequence_tokens() const;
+  /// How long the running step has taken so far; 0 when none runs. For watchdogs.
+  Duration step_age() const;
+
+ private:
+  class Impl;
+  explicit Engine(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tessera::engine

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/engine_core.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/check.h"
+
+namespace tessera::engine {
+namespace {
+
+bool Contains(std::span<const TokenId> ids, TokenId id) {
+  return std::ranges::find(ids, id) != ids.end();
+}
+
+}  // namespace
+
+EngineCore::EngineCore(runtime::Session* session, int64_t max_running, const Clock* clock)
+    : session_(session),
+      shape_(session->shape()),
+      max_running_(max_running),
+      clock_(clock),
+      pool_(shape_.page_count) {
+  TESSERA_CHECK(max_running > 0);
+  TESSERA_CHECK(shape_.page_tokens > 0 && shape_.max_rows > 0 && shape_.vocab_size > 0);
+  UpdateGauges();
+}
+
+void EngineCore::Add(RequestId id, Request request) {
+  TESSERA_CHECK(CheckRequest(request, shape_).ok());
+  TESSERA_CHECK(sequences_.empty() || sequences_.back()->id < id);
+  sequences_.push_back(std::make_unique<Sequence>(id, std::move(request)));
+  UpdateGauges();
+}
+
+void EngineCore::End(RequestId id, FinishReason reason, Status status, int64_t kept_tokens) {
+  const auto found = std::ranges::lower_bound(sequences_, id, {},
+                                              [](const auto& sequence) { return sequence->id; });
+  if (found == sequences_.end() || (*found)->id != id) return;
+  Retire(found->get(), reason, std::move(status), kept_tokens);
+  sequences_.erase(found);
+  UpdateGauges();
+}
+
+void EngineCore::EndAll(FinishReason reason, const Status& status) {
+  while (!sequences_.empty()) End(sequences_.back()->id, reason, status);
+}
+
+void EngineCore::Step() {
+  ExpireDeadlines();
+  if (sequences_.empty()) return;
+  const Decision decision = Plan();
+  TESSERA_CHECK(!decision.work.empty());
+  Preempt(decision.preempt);
+  PrepareChunks(decision.work);
+  const auto logits = session_->Step(chunks_);
+  ++stats_.steps;
+  if (logits.has_value()) {
+    Advance(decision.work, *logits);
+  } else {
+    FailBatch(decision.work, logits.error());
+  }
+  RemoveRetired();
+  UpdateGauges();
+}
+
+void EngineCore::ExpireDeadlines() {
+  const TimePoint now = clock_->Now();
+  for (auto& sequence : sequences_) {
+    if (!sequence->request.deadline.has_value() || now < *sequence->request.deadline) continue;
+    Retire(sequence.get(), FinishReason::kDeadline,
+           DeadlineExceeded("the request's deadline passed"), -1);
+    sequence.reset();
+  }
+  RemoveRetired();
+  UpdateGauges();
+}
+
+Decision EngineCore::Plan() const {
+  std::vector<SequenceView> views;
+  views.reserve(sequences_.size());
+  for (const auto& sequence : sequences_) views.push_back(sequence->view());
+  return Schedule(views, {shape_.max_rows, max_running_, shape_.page_tokens, pool_.free()});
+}
+
+void EngineCore::Preempt(std::span<const size_t> victims) {
+  for (const size_t index : victims) {
+    Sequence& sequence = *sequences_[index];
+    TESSERA_CHECK(sequence.is_running);
+    pool_.Return(&sequence.pages);
+    sequence.computed = 0;
+    sequence.is_running = false;
+    ++stats_.preemptions;
+  }
+}
+
+void EngineCore::PrepareChunks(std::span<const Work> work) {
+  const TimePoint now = clock_->Now();
+  chunks_.clear();
+  int64_t rows_total = 0;
+  for (const Work& item : work) {
+    Sequence& sequence = *sequences_[item.index];
+    if (!sequence.first_scheduled.has_value()) sequence.first_scheduled = now;
+    sequence.is_running = true;
+    const int64_t end = sequence.computed + item.rows;
+    const int64_t missing =
+        PagesFor(end, shape_.page_tokens) - static_cast<int64_t>(sequence.pages.size());
+    if (missing > 0) TESSERA_CHECK(pool_.TryTake(missing, &sequence.pages));
+    const bool is_last = end == static_cast<int64_t>(sequence.tokens.size());
+    chunks_.push_back(
+        {.tokens =
+             std::span(sequence.tokens)
+                 .subspan(static_cast<size_t>(sequence.computed), static_cast<size_t>(item.rows)),
+         .start = sequence.computed,
+         .pages = sequence.pages,
+         .logits = is_last ? runtime::Chunk::Logits::kLast : runtime::Chunk::Logits::kNone});
+    rows_total += item.rows;
+  }
+  stats_.step_tokens.Observe(static_cast<double>(rows_total));
+}
+
+void EngineCore::FailBatch(std::span<const Work> work, const Status& status) {
+  for (const Work& item : work) {
+    Retire(sequences_[item.index].get(), FinishReason::kError, status, -1);
+    sequences_[item.index].reset();
+  }
+}
+
+void EngineCore::Advance(std::span<const Work> work, std::span<const float> logits) {
+  const auto vocab = static_cast<size_t>(shape_.vocab_size);
+  size_t row = 0;
+  for (size_t i = 0; i < work.size(); ++i) {
+    Sequence& sequence = *sequences_[work[i].index];
+    sequence.computed += work[i].rows;
+    if (chunks_[i].logits == runtime::Chunk::Logits::kNone) continue;
+    TESSERA_CHECK((row + 1) * vocab <= logits.size());
+    if (SampleToken(&sequence, logits.subspan(row * vocab, vocab)))
+      sequences_[work[i].index].reset();
+    ++row;
+  }
+  chunks_.clear();  // Its spans point into sequences that may be gone.
+  TESSERA_CHECK(row * vocab == logits.size());
+}
+
+bool EngineCore::SampleToken(Sequence* sequence, std::span<const float> row) {
+  const Request& request = sequence->request;
+  const StopParams& stop = request.stop;
+  banned_.clear();
+  if (sequence->generated() < stop.min_tokens) {
+    banned_.insert(banned_.end(), stop.eos_ids.begin(), stop.eos_ids.end());
+    banned_.insert(banned_.end(), stop.stop_ids.begin(), stop.stop_ids.end());
+  }
+  const auto token = sampler_.Sample(row, request.sampling, sequence->history, banned_,
+                                     static_cast<uint64_t>(sequence->generated()));
+  if (!token.has_value()) {
+    Retire(sequence, FinishReason::kError, token.error(), -1);
+    return true;
+  }
+  TokenOutput output{.id = *token,
+                     .is_end = Contains(stop.eos_ids, *token) || Contains(stop.stop_ids, *token),
+                     .logprobs = {}};
+  if (request.top_logprobs >= 0)
+    output.logprobs = ComputeLogprobs(row, *token, request.top_logprobs);
+  const bool is_end = output.is_end;
+  events_.push_back({request.sink, std::move(output)});
+  sequence->tokens.push_back(*token);
+  sequence->history.Push(*token);
+  CountToken(sequence);
+  if (!is_end && sequence->generated() < stop.max_tokens) return false;
+  Retire(sequence, is_end ? FinishReason::kStop : FinishReason::kLength, {}, -1);
+  return true;
+}
+
+void EngineCore::CountToken(Sequence* sequence) {
+  const TimePoint now = clock_->Now();
+  ++stats_.generation_tokens;
+  if (!sequence->first_token.has_value()) {
+    sequence->first_token = now;
+    stats_.prompt_tokens += sequence->prompt_tokens();
+    stats_.prefix_cache_queries += sequence->prompt_tokens();
+    stats_.time_to_first_token.Observe(Seconds(now - sequence->request.arrival));
+  } else {
+    stats_.inter_token_latency.Observe(Seconds(now - sequence->last_token));
+  }
+  sequence->last_token = now;
+}
+
+void EngineCore::Retire(Sequence* sequence, FinishReason reason, Status status,
+                        int64_t kept_tokens) {
+  pool_.Return(&sequence->pages);
+  const TimePoint now = clock_->Now();
+  const TimePoint scheduled = sequence->first_scheduled.value_or(now);
+  const TimePoint first = sequence->first_token.value_or(now);
+  Finish finish{.reason = reason,
+                .status = std::move(status),
+                .prompt_tokens = sequence->prompt_tokens(),
+                .generated_tokens = kept_tokens < 0 ? sequence->generated()
+                                                    : std::min(kept_tokens, sequence->generated()),
+                .cached_tokens = 0,
+                .queue = scheduled - sequence->request.arrival,
+                .prefill = first - scheduled,
+                .decode = sequence->first_token.has_value() ? sequence->last_token - first
+                                                            : Duration::zero()};
+  CountFinish(sequence->request, finish, now, &stats_);
+  events_.push_back({sequence->request.sink, std::move(finish)});
+}
+
+void EngineCore::RemoveRetired() {
+  std::erase_if(sequences_, [](const auto& sequence) { return sequence == nullptr; });
+}
+
+void EngineCore::UpdateGauges() {
+  stats_.running = std::ranges::count_if(sequences_, [](const auto& s) { return s->is_running; });
+  stats_.waiting = static_cast<int64_t>(sequences_.size()) - stats_.running;
+  stats_.kv_pages_used = pool_.used();
+  stats_.kv_pages_total = pool_.total();
+}
+
+int64_t EngineCore::Deliver() {
+  int64_t finished = 0;
+  std::vector<Event> events;
+  events.swap(events_);
+  for (Event& event : events) {
+    if (auto* token = std::get_if<TokenOutput>(&event.what)) {
+      event.sink->OnToken(std::move(*token));
+    } else {
+      event.sink->OnFinish(std::get<Finish>(std::move(event.what)));
+      ++finished;
+    }
+  }
+  return finished;
+}
+
+void EngineCore::CheckIntegrity() const {
+  pool_.CheckIntegrity();
+  std::vector<PageId> pages;
+  int64_t running = 0;
+  for (const auto& sequence : sequences_) {
+    TESSERA_CHECK(sequence != nullptr);
+    pages.insert(pages.end(), sequence->pages.begin(), sequence->pages.end());
+    running += sequence->is_running ? 1 : 0;
+    if (!sequence->is_running) TESSERA_CHECK(sequence->pages.empty() && sequence->computed == 0);
+    TESSERA_CHECK(sequence->computed >= 0);
+    TESSERA_CHECK(sequence->computed < static_cast<int64_t>(sequence->tokens.size()));
+    TESSERA_CHECK(static_cast<int64_t>(sequence->pages.size()) * shape_.page_tokens >=
+                  sequence->computed);
+  }
+  std::ranges::sort(pages);
+  TESSERA_CHECK(std::ranges::adjacent_find(pages) == pages.end());
+  TESSERA_CHECK(static_cast<int64_t>(pages.size()) == pool_.used());
+  TESSERA_CHECK(running <= max_running_);
+}
+
+}  // namespace tessera::engine

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// EngineCore: the engine without its thread. One Step() is one run of the model over a batch of
+// sequences. Everything here happens on one thread; engine.h adds the thread and the queue, tests
+// drive a core by hand.
+//
+// Events for sinks are collected during a call and handed over by Deliver(), so that the caller can
+// publish statistics first: whoever sees a request finish also sees it counted.
+//
+// Invariants (CheckIntegrity):
+//   1. The pages of all sequences are distinct and, with the free ones, are the whole pool.
+//   2. A waiting sequence holds no page and has nothing computed.
+//   3. 0 <= computed < tokens; pages held cover `computed`.
+//   4. At most max_running sequences run.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <variant>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "engine/kv_pool.h"
+#include "engine/request.h"
+#include "engine/sampler.h"
+#include "engine/scheduler.h"
+#include "engine/sequence.h"
+#include "engine/stats.h"
+#include "runtime/session.h"
+
+namespace tessera::engine {
+
+class EngineCore {
+ public:
+  /// `session` and `clock` must outlive the core.
+  EngineCore(runtime::Session* session, int64_t max_running, const Clock* clock);
+
+  /// Requires CheckRequest(request) to be ok. The sequence waits for the next step.
+  void Add(RequestId id, Request request);
+  /// Ends a sequence in whatever state it is; its pages are free on return. `kept_tokens` < 0 means
+  /// all. No effect on an unknown id.
+  void End(RequestId id, FinishReason reason, Status status, int64_t kept_tokens = -1);
+  void EndAll(FinishReason reason, const Status& status);
+
+  bool has_work() const { return !sequences_.empty(); }
+  /// Schedules, runs the model once, samples, retires what is finished.
+  void Step();
+  /// Hands the collected events to the sinks; returns how many requests finished with them.
+  int64_t Deliver();
+
+  const Stats& stats() const { return stats_; }
+  void CheckIntegrity() const;
+
+ private:
+  struct Event {
+    std::shared_ptr<Sink> sink;
+    std::variant<TokenOutput, Finish> what;
+  };
+
+  void ExpireDeadlines();
+  Decision Plan() const;
+  void Preempt(std::span<const size_t> victims);
+  void PrepareChunks(std::span<const Work> work);
+  void FailBatch(std::span<const Work> work, const Status& status);
+  void Advance(std::span<const Work> work, std::span<const float> logits);
+  /// Samples one token for `sequence` from its row; true when the sequence has ended.
+  bool SampleToken(Sequence* sequence, std::span<const float> row);
+  void CountToken(Sequence* sequence);
+  void Retire(Sequence* sequence, FinishReason reason, Status status, int64_t kept_tokens);
+  void RemoveRetired();
+  void UpdateGauges();
+
+  runtime::Session* session_;
+  const runtime::ModelShape shape_;
+  const int64_t max_running_;
+  const Clock* clock_;
+  KvPool pool_;
+  Sampler sampler_;
+  Stats stats_;
+  std::vector<std::unique_ptr<Sequence>> sequences_;  // In order of arrival; null once retired.
+  std::vector<runtime::Chunk> chunks_;                // Of the running step.
+  std::vector<TokenId> banned_;
+  std::vector<Event> events_;
+};
+
+/// Tokens that one sequence can have at most: the context length or the KV pool, the smaller.
+int64_t MaxSequenceTokens(const runtime::ModelShape& shape);
+/// kInvalidArgument for what can never run, saying the limit. Any thread.
+Status CheckRequest(const Request& request, const runtime::ModelShape& shape);
+
+}  // namespace tessera::engine

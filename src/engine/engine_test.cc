@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/engine.h"
+
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "support/fake_session.h"
+
+namespace tessera::engine {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::FakeSession;
+using testing::FakeSessionOptions;
+
+/// Keeps the engine thread inside a step until opened.
+class Gate {
+ public:
+  void Pass() {
+    std::unique_lock lock(mutex_);
+    ++waiting_;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return open_; });
+    --waiting_;
+  }
+  void AwaitWaiter() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return waiting_ > 0; });
+  }
+  void Open() {
+    const std::lock_guard lock(mutex_);
+    open_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int waiting_ = 0;
+  bool open_ = false;
+};
+
+struct Waiter : Sink {
+  void OnToken(TokenOutput token) override {
+    const std::lock_guard lock(mutex);
+    tokens.push_back(token.id);
+    changed.notify_all();
+  }
+  void OnFinish(Finish f) override {
+    const std::lock_guard lock(mutex);
+    finish = std::move(f);
+    changed.notify_all();
+  }
+  Finish Wait() {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [this] { return finish.has_value(); });
+    return *finish;
+  }
+  void AwaitToken() {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [this] { return !tokens.empty(); });
+  }
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<TokenId> tokens;
+  std::optional<Finish> finish;
+};
+
+Request MakeRequest(const std::shared_ptr<Waiter>& waiter, int64_t max_tokens) {
+  Request request;
+  request.prompt = {1, 2, 3};
+  request.stop.max_tokens = max_tokens;
+  request.arrival = Clock::Real().Now();
+  request.sink = waiter;
+  return request;
+}
+
+std::unique_ptr<Engine> StartEngine(FakeSessionOptions session, EngineOptions options = {}) {
+  auto engine =
+      Engine::Start(std::make_unique<FakeSession>(std::move(session)), options, Clock::Real());
+  EXPECT_TRUE(engine.has_value()) << engine.error().ToString();
+  return std::move(*engine);
+}
+
+/// A gate that holds every step after the proving one.
+FakeSessionOptions Gated(const std::shared_ptr<Gate>& gate) {
+  FakeSessionOptions options;
+  options.on_step = [gate](int64_t step) {
+    if (step > 0) gate->Pass();
+    return Status();
+  };
+  return options;
+}
+
+TEST(Engine, AnswersRequestsFromManyThreads) {
+  const auto engine = StartEngine({});
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&engine] {
+      for (int k = 0; k < 20; ++k) {
+        const auto waiter = std::make_shared<Waiter>();
+        ASSERT_TRUE(engine->Submit(MakeRequest(waiter, 5)).has_value());
+        EXPECT_EQ(waiter->Wait().generated_tokens, 5);
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  const Stats stats = engine->stats();
+  EXPECT_EQ(stats.finished_length, 80);
+  EXPECT_EQ(stats.generation_tokens, 400);
+  EXPECT_EQ(stats.running, 0);
+}
+
+TEST(Engine, WhoSeesTheFinishSeesItCounted) {
+  const auto engine = StartEngine({});
+  for (int64_t k = 1; k <= 50; ++k) {
+    const auto waiter = std::make_shared<Waiter>();
+    ASSERT_TRUE(engine->Submit(MakeRequest(waiter, 2)).has_value());
+    waiter->Wait();
+    EXPECT_EQ(engine->stats().finished_length, k);
+    EXPECT_EQ(engine->stats().running, 0);
+  }
+}
+
+TEST(Engine, AModelThatCannotStepDoesNotStart) {
+  FakeSessionOptions options;
+  options.on_step = [](int64_t) { return Internal("no device"); };
+  const auto engine = Engine::Start(std::make_unique<FakeSession>(options), {}, Clock::Real());
+  ASSERT_FALSE(engine.has_value());
+  EXPECT_NE(engine.error().ToString().find("no device"), std::string::npos);
+}
+
+TEST(Engine, TheQueueIsBoundedAndSaysSo) {
+  const auto gate = std::make_shared<Gate>();
+  const auto engine = StartEngine(Gated(gate), {.max_running = 1, .queue_length = 2});
+  const auto running = std::make_shared<Waiter>();
+  ASSERT_TRUE(engine->Submit(MakeRequest(running, 3)).has_value());
+  gate->AwaitWaiter();
+  const auto second = std::make_shared<Waiter>();
+  const auto third = std::make_shared<Waiter>();
+  // The step under way was planned before its statistics: the running one may still count as
+  // waiting, so fill up until refused.
+  int accepted = 0;
+  Result<RequestId> last = engine->Submit(MakeRequest(second, 3));
+  while (last.has_value()) {
+    ++accepted;
+    ASSERT_LE(accepted, 2);
+    last = engine->Submit(MakeRequest(third, 3));
+  }
+  EXPECT_EQ(last.error().code(), Code::kResourceExhausted);
+  EXPECT_NE(last.error().message().find("2 is the limit"), std::string::npos);
+  EXPECT_EQ(engine->stats().rejected_queue_full, 1);
+  gate->Open();
+  EXPECT_EQ(running->Wait().reason, FinishReason::kLength);
+}
+
+TEST(Engine, SubmitAllTakesAllOrNone) {
+  const auto engine = StartEngine({}, {.max_running = 1, .queue_length = 2});
+  const auto waiter = std::make_shared<Waiter>();
+  std::vector<Request> three;
+  for (int i = 0; i < 3; ++i) three.push_back(MakeRequest(waiter, 3));
+  EXPECT_EQ(engine->SubmitAll(std::move(three)).error().code(), Code::kResourceExhausted);
+  std::vector<Request> bad;
+  bad.push_back(MakeRequest(waiter, 3));
+  bad.push_back(MakeRequest(waiter, 0));
+  EXPECT_EQ(engine->SubmitAll(std::move(bad)).error().code(), Code::kInvalidArgument);
+  EXPECT_EQ(engine->stats().waiting, 0);
+  EXPECT_TRUE(engine->Drain(seconds(0)).ok()) << "nothing was taken";
+}
+
+TEST(Engine, CancelEndsARunningRequest) {
+  FakeSessionOptions options;
+  options.on_step = [](int64_t) {
+    std::this_thread::yield();
+    return Status();
+  };
+  const auto engine = StartEngine(options);
+  const auto waiter = std::make_shared<Waiter>();
+  const RequestId id = engine->Submit(MakeRequest(waiter, 250)).value();
+  waiter->AwaitToken();
+  engine->Cancel(id);
+  const Finish finish = waiter->Wait();
+  EXPECT_TRUE(finish.reason == FinishReason::kCancelled || finish.generated_tokens == 250);
+  EXPECT_EQ(engine->stats().kv_pages_used, 0);
+  engine->Cancel(id);
+  engine->Cancel(12345);
+}
+
+TEST(Engine, DrainRefusesNewAndWaitsForOld) {
+  const auto gate = std::make_shared<Gate>();
+  const auto engine = StartEngine(Gated(gate));
+  const auto waiter = std::make_shared<Waiter>();
+  ASSERT_TRUE(engine->Submit(MakeRequest(waiter, 5)).has_value());
+  gate->AwaitWaiter();
+  std::thread drainer([&] { EXPECT_TRUE(engine->Drain(seconds(60)).ok()); });
+  while (!engine->draining()) std::this_thread::yield();
+  EXPECT_EQ(engine->Submit(MakeRequest(waiter, 5)).error().code(), Code::kUnavailable);
+  gate->Open();
+  drainer.join();
+  EXPECT_EQ(waiter->Wait().generated_tokens, 5);
+}
+
+TEST(Engine, DrainCutsWhatIsNotDoneInTime) {
+  const auto gate = std::make_shared<Gate>();
+  const auto engine = StartEngine(Gated(gate));
+  const auto waiter = std::make_shared<Waiter>();
+  ASSERT_TRUE(engine->Submit(MakeRequest(waiter, 250)).has_value());
+  gate->AwaitWaiter();
+  Status status;
+  std::thread drainer([&] { status = engine->Drain(milliseconds(1)); });
+  while (!engine->draining()) std::this_thread::yield();
+  std::this_thread::sleep_for(milliseconds(20));  // Past the patience; the gate still holds.
+  gate->Open();
+  drainer.join();
+  EXPECT_EQ(status.code(), Code::kDeadlineExceeded);
+  EXPECT_EQ(waiter->Wait().reason, FinishReason::kCancelled);
+}
+
+TEST(Engine, DestructionFinishesEverySink) {
+  const auto gate = std::make_shared<Gate>();
+  std::vector<std::shared_ptr<Waiter>> waiters;
+  {
+    const auto engine = StartEngine(Gated(gate), {.max_running = 2, .queue_length = 8});
+    for (int i = 0; i < 5; ++i) {
+      waiters.push_back(std::make_shared<Waiter>());
+      ASSERT_TRUE(engine->Submit(MakeRequest(waiters.back(), 200)).has_value());
+    }
+    gate->AwaitWaiter();
+    gate->Open();
+  }
+  for (const auto& waiter : waiters) EXPECT_TRUE(waiter->finish.has_value());
+}
+
+}  // namespace
+}  // namespace tessera::engine

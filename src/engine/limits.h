@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Limits of the engine. Each is tested at n-1, n and n+1. Bounds that depend on the model (context
+// length, KV pages, rows of a step) come from runtime::ModelShape.
+#pragma once
+
+#include <cstdint>
+
+namespace tessera::engine {
+
+/// Requests that may wait for a place in the batch, when the caller names no other bound.
+inline constexpr int64_t kQueueLengthDefault = 256;
+/// Sequences in one step, when the caller names no other bound.
+inline constexpr int64_t kMaxRunningDefault = 16;
+/// Alternatives reported per token; the largest number that any dialect asks for.
+inline constexpr int kTopLogprobsMax = 20;
+inline constexpr int64_t kStopTokenIdsMax = 64;
+inline constexpr int64_t kLogitBiasMax = 1024;
+inline constexpr int64_t kStopStringsMax = 16;
+inline constexpr int64_t kStopStringBytesMax = 1024;
+
+}  // namespace tessera::engine

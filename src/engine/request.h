@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What goes into the engine and what comes out of it: a request is one prompt (token ids) with its
+// sampling parameters and a sink for the tokens it makes. Text, stop strings and JSON live above
+// (output_processor.h, server/). Values here are plain; ownership passes with Submit().
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "text/tokenizer.h"
+
+namespace tessera::engine {
+
+using text::TokenId;
+using RequestId = uint64_t;
+
+/// How the next token is chosen. Defaults mean "off"; see sampler.h for the order of the steps.
+struct SamplingParams {
+  double temperature = 1.0;         // >= 0; 0 = greedy (largest logit, lowest id on a tie).
+  double min_p = 0.0;               // [0, 1]; keeps p >= min_p * max p.
+  double typical_p = 1.0;           // (0, 1]; 1 = off.
+  int64_t top_k = 0;                // <= 0 = off.
+  double top_p = 1.0;               // (0, 1]; 1 = off.
+  double repetition_penalty = 1.0;  // > 0; over prompt and generated tokens, each id once.
+  double frequency_penalty = 0.0;   // Per occurrence among the generated tokens.
+  double presence_penalty = 0.0;    // Once per id among the generated tokens.
+  std::vector<std::pair<TokenId, double>> logit_bias;
+  uint64_t seed = 0;    // The caller draws one when the client named none.
+  uint64_t stream = 0;  // Which of the n choices: same seed, other numbers.
+};
+
+/// When the sequence ends.
+struct StopParams {
+  int64_t max_tokens = 16;        // >= 1.
+  int64_t min_tokens = 0;         // Before that many, ending tokens are not sampled.
+  std::vector<TokenId> eos_ids;   // End of sequence; empty when the client ignores them.
+  std::vector<TokenId> stop_ids;  // More ids that end the sequence.
+};
+
+struct TokenLogprob {
+  TokenId id = 0;
+  float logprob = 0;
+};
+
+/// Log-probabilities under the model's own distribution (log-softmax of the raw logits).
+struct Logprobs {
+  float chosen = 0;
+  std::vector<TokenLogprob> top;  // Descending, lower id first on a tie.
+};
+
+struct TokenOutput {
+  TokenId id = 0;
+  /// An EOS or stop id: counted as generated, not part of the text.
+  bool is_end = false;
+  std::optional<Logprobs> logprobs;
+};
+
+enum class FinishReason : uint8_t {
+  kStop,       // An ending token, or a stop string found by the consumer.
+  kLength,     // max_tokens or the context length.
+  kCancelled,  // The client went away, or the server shuts down.
+  kDeadline,   // The request's own deadline passed.
+  kError,      // The step failed; `status` says why.
+};
+std::string_view FinishReasonName(FinishReason reason);
+
+struct Finish {
+  FinishReason reason = FinishReason::kStop;
+  Status status;  // Not ok for kCancelled, kDeadline and kError.
+  int64_t prompt_tokens = 0;
+  int64_t generated_tokens = 0;
+  int64_t cached_tokens = 0;  // Prompt tokens whose KV was already there.
+  Duration queue{};           // Arrival to first scheduled.
+  Duration prefill{};         // First scheduled to first token.
+  Duration decode{};          // First to last token.
+};
+
+/// Receives one request's events. Called on the engine thread, in order, OnFinish exactly once and
+/// last; must return at once and never call back into the engine core (Engine's calls are fine).
+class Sink {
+ public:
+  virtual ~Sink() = default;
+  virtual void OnToken(TokenOutput token) = 0;
+  virtual void OnFinish(Finish finish) = 0;
+};
+
+struct Request {
+  std::vector<TokenId> prompt;  // At least one.
+  SamplingParams sampling;
+  StopParams stop;
+  int top_logprobs = -1;  // -1 = none, 0 = the chosen token's only.
+  std::optional<TimePoint> deadline;
+  TimePoint arrival{};  // When the client's request came in; before tokenising.
+  std::shared_ptr<Sink> sink;
+};
+
+}  // namespace tessera::engine

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/sampler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "base/check.h"
+#include "base/random.h"
+
+namespace tessera::engine {
+namespace {
+
+constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
+
+bool HasPenalties(const SamplingParams& params) {
+  return params.repetition_penalty != 1.0 || params.frequency_penalty != 0.0 ||
+         params.presence_penalty != 0.0;
+}
+
+void ApplyBiasAndBans(const SamplingParams& params, std::span<const TokenId> banned,
+                      std::vector<double>* x) {
+  for (const auto& [id, bias] : params.logit_bias) (*x)[static_cast<size_t>(id)] += bias;
+  for (const TokenId id : banned) (*x)[static_cast<size_t>(id)] = kMinusInfinity;
+}
+
+void ApplyPenalties(const SamplingParams& params, const TokenHistory& history,
+                    std::vector<double>* x) {
+  if (!HasPenalties(params)) return;
+  for (const auto& [id, counts] : history.counts()) {
+    double& value = (*x)[static_cast<size_t>(id)];
+    if (params.repetition_penalty != 1.0)
+      value = value > 0 ? value / params.repetition_penalty : value * params.repetition_penalty;
+    if (counts.generated > 0)
+      value -= params.frequency_penalty * static_cast<double>(counts.generated) +
+               params.presence_penalty;
+  }
+}
+
+double MaxLogit(std::span<const Candidate> candidates) {
+  double max = kMinusInfinity;
+  for (const Candidate& candidate : candidates) max = std::max(max, candidate.x);
+  return max;
+}
+
+/// Fills p with the softmax of x.
+void Softmax(std::vector<Candidate>* candidates) {
+  const double max = MaxLogit(*candidates);
+  double sum = 0;
+  for (Candidate& candidate : *candidates) sum += candidate.p = std::exp(candidate.x - max);
+  for (Candidate& candidate : *candidates) candidate.p /= sum;
+}
+
+void KeepMinP(double min_p, std::vector<Candidate>* candidates) {
+  const double max = MaxLogit(*candidates);
+  // The factor lets a value that is equal up to rounding stay.
+  const double threshold = min_p * (1 - 1e-12);
+  std::erase_if(*candidates, [&](const Candidate& c) { return std::exp(c.x - max) < threshold; });
+}
+
+/// Keeps the ids whose surprise is closest to the entropy, until their mass reaches typical_p.
+void KeepTypical(double typical_p, std::vector<Candidate>* candidates,
+                 std::vector<Candidate>* by_distance) {
+  Softmax(candidates);
+  double entropy = 0;
+  for (const Candidate& c : *candidates)
+    if (c.p > 0) entropy -= c.p * std::log(c.p);
+  const auto distance = [entropy](const Candidate& c) {
+    return c.p > 0 ? std::abs(-std::log(c.p) - entropy) : std::numeric_limits<double>::infinity();
+  };
+  *by_distance = *candidates;
+  for (Candidate& c : *by_distance) c.x = distance(c);
+  std::ranges::stable_sort(*by_distance, {}, &Candidate::x);
+  double mass = 0;
+  double limit = by_distance->back().x;
+  for (const Candidate& c : *by_distance) {
+    mass += c.p;
+    if (mass >= typical_p) {
+      limit = c.x;
+      break;
+    }
+  }
+  std::erase_if(*candidates, [&](const Candidate& c) { return distance(c) > limit; });
+}
+
+void KeepTopK(int64_t top_k, std::vector<Candidate>* candidates, std::vector<Candidate>* scratch) {
+  if (top_k <= 0 || static_cast<size_t>(top_k) >= candidates->size()) return;
+  *scratch = *candidates;
+  const auto kth = scratch->begin() + (top_k - 1);
+  std::ranges::nth_element(*scratch, kth, std::greater<>(), &Candidate::x);
+  const double least = kth->x;
+  std::erase_if(*candidates, [&](const Candidate& c) { return c.x < least; });
+}
+
+void KeepTopP(double top_p, std::vector<Candidate>* candidates, std::vector<Candidate>* sorted) {
+  Softmax(candidates);
+  *sorted = *candidates;
+  const auto before = [](const Candidate& a, const Candidate& b) {
+    return a.p != b.p ? a.p > b.p : a.id < b.id;
+  };
+  // The nucleus is usually tiny: sort a growing head instead of the whole vocabulary.
+  double mass = 0;
+  size_t done = 0;
+  size_t head = 0;
+  for (size_t step = 64; done == 0 && head < sorted->size(); step *= 4) {
+    const size_t from = head;
+    head = std::min(head + step, sorted->size());
+    std::ranges::partial_sort(sorted->begin() + static_cast<ptrdiff_t>(from),
+                              sorted->begin() + static_cast<ptrdiff_t>(head), sorted->end(),
+                              before);
+    for (size_t i = from; i < head && done == 0; ++i) {
+      mass += (*sorted)[i].p;
+      if (mass >= top_p) done = i + 1;
+    }
+  }
+  if (done == 0) return;  // Rounding kept the whole mass below p: all stay.
+  const Candidate last = (*sorted)[done - 1];
+  std::erase_if(*candidates, [&](const Candidate& c) { return before(last, c); });
+}
+
+Status CheckLogits(std::span<const float> logits) {
+  bool any_finite = false;
+  for (const float value : logits) {
+    if (std::isnan(value) || value == std::numeric_limits<float>::infinity())
+      return Internal("the model produced logits that are not numbers");
+    any_finite |= std::isfinite(value);
+  }
+  if (!any_finite) return Internal("the model left no token possible: all logits are -infinity");
+  return {};
+}
+
+bool IsPlainGreedy(const SamplingParams& params, std::span<const TokenId> banned) {
+  return params.temperature == 0 && params.logit_bias.empty() && banned.empty() &&
+         !HasPenalties(params);
+}
+
+template <class T>
+TokenId Argmax(std::span<const T> values) {
+  const auto best = std::ranges::max_element(values);  // The first of equals.
+  return static_cast<TokenId>(best - values.begin());
+}
+
+}  // namespace
+
+TokenHistory::TokenHistory(const SamplingParams& params, std::span<const TokenId> prompt)
+    : is_used_(HasPenalties(params)) {
+  if (params.repetition_penalty == 1.0) return;
+  for (const TokenId id : prompt) counts_[id].in_prompt = true;
+}
+
+void TokenHistory::Push(TokenId id) {
+  if (is_used_) ++counts_[id].generated;
+}
+
+Result<std::span<const Candidate>> Sampler::Distribution(std::span<const float> logits,
+                                                         const SamplingParams& params,
+                                                         const TokenHistory& history,
+                                                         std::span<const TokenId> banned) {
+  TESSERA_RETURN_IF_ERROR(CheckLogits(logits));
+  x_.assign(logits.begin(), logits.end());
+  ApplyBiasAndBans(params, banned, &x_);
+  ApplyPenalties(params, history, &x_);
+  candidates_.clear();
+  const TokenId best = Argmax(std::span<const double>(x_));
+  const double max = x_[static_cast<size_t>(best)];
+  if (max == kMinusInfinity)
+    return Fail(InvalidArgument("penalties, logit_bias and min_tokens leave no token possible"));
+  if (params.temperature == 0) {
+    candidates_.push_back({best, max, 1.0});
+    return candidates_;
+  }
+  // Relative to the maximum, so that a tiny temperature cannot overflow to infinity.
+  for (size_t id = 0; id < x_.size(); ++id)
+    if (x_[id] != kMinusInfinity)
+      candidates_.push_back({static_cast<TokenId>(id), (x_[id] - max) / params.temperature, 0});
+  if (params.min_p > 0) KeepMinP(params.min_p, &candidates_);
+  if (params.typical_p < 1) KeepTypical(params.typical_p, &candidates_, &sorted_);
+  KeepTopK(params.top_k, &candidates_, &sorted_);
+  if (params.top_p < 1) KeepTopP(params.top_p, &candidates_, &sorted_);
+  Softmax(&candidates_);
+  std::erase_if(candidates_, [](const Candidate& c) { return c.p <= 0; });
+  TESSERA_CHECK(!candidates_.empty());
+  return candidates_;
+}
+
+Result<TokenId> Sampler::Sample(std::span<const float> logits, const SamplingParams& params,
+                                const TokenHistory& history, std::span<const TokenId> banned,
+                                uint64_t position) {
+  if (IsPlainGreedy(params, banned)) {
+    TESSERA_RETURN_IF_ERROR(CheckLogits(logits));
+    return Argmax(logits);
+  }
+  TESSERA_ASSIGN_OR_RETURN(const std::span<const Candidate> kept,
+                           Distribution(logits, params, history, banned));
+  const double u = UniformAt(params.seed, params.stream, position);
+  double mass = 0;
+  for (const Candidate& candidate : kept) {
+    mass += candidate.p;
+    if (u < mass) return candidate.id;
+  }
+  return kept.back().id;  // The sum may round to just below 1.
+}
+
+Logprobs ComputeLogprobs(std::span<const float> logits, TokenId chosen, int top) {
+  TESSERA_CHECK(chosen >= 0 && static_cast<size_t>(chosen) < logits.size());
+  const double max = *std::ranges::max_element(logits);
+  double sum = 0;
+  for (const float value : logits) sum += std::exp(static_cast<double>(value) - max);
+  const double log_sum = max + std::log(sum);
+  const auto logprob = [&](TokenId id) {
+    return static_cast<float>(static_cast<double>(logits[static_cast<size_t>(id)]) - log_sum);
+  };
+  Logprobs result{logprob(chosen), {}};
+  if (top <= 0) return result;
+  std::vector<TokenId> ids(logits.size());
+  std::iota(ids.begin(), ids.end(), 0);
+  const auto count = std::min(ids.size(), static_cast<size_t>(top));
+  std::ranges::partial_sort(ids, ids.begin() + static_cast<ptrdiff_t>(count),
+                            [&](TokenId a, TokenId b) {
+                              const float x = logits[static_cast<size_t>(a)];
+                              const float y = logits[static_cast<size_t>(b)];
+                              return x != y ? x > y : a < b;
+                            });
+  for (size_t i = 0; i < count; ++i) result.top.push_back({ids[i], logprob(ids[i])});
+  return result;
+}
+
+}  // namespace tessera::engine

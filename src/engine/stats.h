@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the engine counts. Plain values, copied out as one consistent snapshot (Engine::stats()).
+// Histograms carry the buckets that dashboards of LLM servers expect, with finer low ones.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/clock.h"
+#include "engine/request.h"
+
+namespace tessera::engine {
+
+/// Cumulative only when exported: counts[i] holds values in (bounds[i-1], bounds[i]], the last
+/// element those above every bound.
+class Histogram {
+ public:
+  explicit Histogram(std::span<const double> bounds)
+      : bounds_(bounds), counts_(bounds.size() + 1, 0) {}
+  void Observe(double value);
+  std::span<const double> bounds() const { return bounds_; }
+  std::span<const int64_t> counts() const { return counts_; }
+  int64_t count() const { return count_; }
+  double sum() const { return sum_; }
+
+ private:
+  std::span<const double> bounds_;  // Static tables only.
+  std::vector<int64_t> counts_;
+  int64_t count_ = 0;
+  double sum_ = 0;
+};
+
+std::span<const double> LatencyBounds();  // Seconds, 1 ms to 2 h.
+std::span<const double> TokenBounds();    // Tokens, 1-2-5 to 2 million.
+std::span<const double> BatchBounds();    // Tokens of a step, powers of two.
+
+struct Stats {
+  // Gauges.
+  int64_t running = 0;
+  int64_t waiting = 0;
+  int64_t kv_pages_used = 0;
+  int64_t kv_pages_total = 0;
+  // Counters.
+  int64_t prompt_tokens = 0;  // Prompt tokens of requests that were prefilled.
+  int64_t generation_tokens = 0;
+  int64_t finished_stop = 0;
+  int64_t finished_length = 0;
+  int64_t finished_cancelled = 0;  // Cancelled and past the deadline.
+  int64_t finished_error = 0;
+  int64_t preemptions = 0;
+  int64_t prefix_cache_queries = 0;  // Tokens.
+  int64_t prefix_cache_hits = 0;     // Tokens.
+  int64_t steps = 0;
+  int64_t rejected_queue_full = 0;
+  // Seconds.
+  Histogram time_to_first_token{LatencyBounds()};
+  Histogram inter_token_latency{LatencyBounds()};
+  Histogram e2e_latency{LatencyBounds()};
+  Histogram queue_time{LatencyBounds()};
+  Histogram prefill_time{LatencyBounds()};
+  Histogram decode_time{LatencyBounds()};
+  Histogram inference_time{LatencyBounds()};
+  // Tokens.
+  Histogram request_prompt_tokens{TokenBounds()};
+  Histogram request_generation_tokens{TokenBounds()};
+  Histogram request_max_tokens{TokenBounds()};
+  Histogram step_tokens{BatchBounds()};
+};
+
+/// Counts a request that ended. Latency and length histograms take answered requests only, so that
+/// those that went away do not colour them.
+void CountFinish(const Request& request, const Finish& finish, TimePoint now, Stats* stats);
+
+}  // namespace tessera::engine

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/fake_text.h"
+
+#include <utility>
+
+namespace tessera::testing {
+namespace {
+
+constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
+
+size_t CharacterBytes(unsigned char lead) {
+  if (lead < 0x80) return 1;
+  if (lead >= 0xC2 && lead < 0xE0) return 2;
+  if (lead >= 0xE0 && lead < 0xF0) return 3;
+  if (lead >= 0xF0 && lead < 0xF5) return 4;
+  return 0;
+}
+
+/// Moves whole characters from `pending` to the result; with `is_end` also what is broken.
+std::string TakeCharacters(std::string* pending, bool is_end) {
+  std::string text;
+  while (!pending->empty()) {
+    const size_t need = CharacterBytes(static_cast<unsigned char>(pending->front()));
+    size_t have = need == 0 ? 0 : 1;
+    while (have > 0 && have < need && have < pending->size() &&
+           (static_cast<unsigned char>((*pending)[have]) & 0xC0) == 0x80)
+      ++have;
+    if (need > 0 && have == need) {
+      text += pending->substr(0, need);
+      pending->erase(0, need);
+    } else if (have == pending->size() && !is_end) {
+      break;  // May still become whole.
+    } else {
+      text += kReplacement;
+      pending->erase(0, have == 0 ? 1 : have);
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+FakeTokenizer::FakeTokenizer(std::vector<std::string> specials, text::TokenId bos)
+    : specials_(std::move(specials)), bos_(bos) {}
+
+Result<std::vector<text::TokenId>> FakeTokenizer::Encode(std::string_view text,
+                                                         const text::EncodeOptions& options) const {
+  std::vector<text::TokenId> ids;
+  if (options.add_special && bos_ >= 0) ids.push_back(bos_);
+  while (!text.empty()) {
+    text::TokenId id = static_cast<unsigned char>(text.front());
+    size_t used = 1;
+    for (size_t i = 0; options.parse_special && i < specials_.size(); ++i) {
+      if (!text.starts_with(specials_[i])) continue;
+      id = static_cast<text::TokenId>(256 + i);
+      used = specials_[i].size();
+      break;
+    }
+    ids.push_back(id);
+    text.remove_prefix(used);
+  }
+  return ids;
+}
+
+std::string FakeTokenizer::TokenBytes(text::TokenId id) const {
+  if (id < 0 || id >= vocab_size()) return {};
+  if (id >= 256) return specials_[static_cast<size_t>(id - 256)];
+  return std::string(1, static_cast<char>(id));
+}
+
+Result<std::string> FakeTokenizer::Decode(std::span<const text::TokenId> ids,
+                                          bool skip_special) const {
+  std::string bytes;
+  for (const text::TokenId id : ids) {
+    if (id < 0 || id >= vocab_size()) return Fail(InvalidArgument("id out of range"));
+    if (!skip_special || !IsSpecial(id)) bytes += TokenBytes(id);
+  }
+  return TakeCharacters(&bytes, true);
+}
+
+text::TokenId FakeTokenizer::FindToken(std::string_view text) const {
+  for (size_t i = 0; i < specials_.size(); ++i)
+    if (specials_[i] == text) return static_cast<text::TokenId>(256 + i);
+  return text.size() == 1 ? static_cast<unsigned char>(text.front()) : -1;
+}
+
+Result<std::string> FakeDetokenizer::Push(text::TokenId id) {
+  if (id < 0 || id >= tokenizer_->vocab_size()) return Fail(InvalidArgument("id out of range"));
+  if (!skip_special_ || !tokenizer_->IsSpecial(id)) pending_ += tokenizer_->TokenBytes(id);
+  return TakeCharacters(&pending_, false);
+}
+
+Result<std::string> FakeDetokenizer::Flush() {
+  return TakeCharacters(&pending_, true);
+}
+
+}  // namespace tessera::testing
