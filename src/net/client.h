@@ -30,8 +30,8 @@ struct ClientOptions {
 struct ClientRequest {
   std::string method = "GET";
   std::string target = "/";
-  Headers headers;  // Host, Content-Length and Connection are added.
-  std::string body;
+  Headers headers{};  // Host, Content-Length and Connection are added.
+  std::string body{};
 };
 
 class HttpClient {

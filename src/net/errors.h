@@ -14,8 +14,8 @@ namespace tessera::net {
 
 struct HttpError {
   int status = 400;
-  std::string code;     // Stable, for programs: "invalid_header", "body_too_large".
-  std::string message;  // What was wrong, what was expected. Never holds input bytes.
+  std::string code{};     // Stable, for programs: "invalid_header", "body_too_large".
+  std::string message{};  // What was wrong, what was expected. Never holds input bytes.
 };
 
 /// Makes the answer to an error. Called on any thread; must not block.

@@ -63,8 +63,8 @@ struct Request {
   std::vector<std::string> segments;
   std::vector<std::pair<std::string, std::string>> query;   // Decoded, '+' is a space.
   std::vector<std::pair<std::string, std::string>> params;  // Set by the router, pattern order.
-  Headers headers;
-  std::string body;
+  Headers headers{};
+  std::string body{};
   int version_minor = 1;  // HTTP/1.x
   std::string peer;       // "127.0.0.1:51234"; for logs only.
 
@@ -78,8 +78,8 @@ struct Request {
 /// Content-Type is the caller's.
 struct Response {
   int status = 200;
-  Headers headers;
-  std::string body;
+  Headers headers{};
+  std::string body{};
 
   static Response Json(int status, std::string body);
   static Response Text(int status, std::string body);  // text/plain; charset=utf-8

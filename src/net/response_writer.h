@@ -60,8 +60,7 @@ class ResponseWriter {
   Status WaitForRoom(Duration timeout) const;
 
  private:
-  struct Guard;  // Tells the exchange when the last copy dies.
-  std::shared_ptr<Exchange> exchange_;
+  struct Guard;  // Holds the exchange and tells it when the last copy dies.
   std::shared_ptr<Guard> guard_;
 };
 

@@ -37,8 +37,8 @@ struct ServerOptions {
   uint16_t port = 0;               // 0: any free one, see Server::port().
   int loop_threads = 2;
   int worker_threads = 4;
-  Limits limits;
-  std::optional<TlsFiles> tls;
+  Limits limits{};
+  std::optional<TlsFiles> tls{};
   ErrorHook error_hook = DefaultErrorResponse;
 };
 

@@ -14,9 +14,9 @@
 namespace tessera::net {
 
 struct SseEvent {
-  std::string event;  // Empty: the default type, "message".
-  std::string data;   // Lines are separated by '\n'.
-  std::string id;     // Empty: none. Last seen one when parsed.
+  std::string event{};  // Empty: the default type, "message".
+  std::string data{};   // Lines are separated by '\n'.
+  std::string id{};     // Empty: none. Last seen one when parsed.
 };
 
 /// "data: ...\n\n", one data line per line of text; "\r\n" and "\r" count as line ends. `event` and
@@ -51,7 +51,7 @@ class SseParser {
   SseEvent event_;
   bool has_data_ = false;
   bool skip_lf_ = false;  // The last byte was a CR: a LF after it belongs to the same line end.
-  uint8_t bom_seen_ = 0;  // Bytes of a leading byte order mark met so far; 0xff: past it.
+  bool is_first_line_ = true;  // May begin with a byte order mark.
   bool failed_ = false;
   uint64_t event_bytes_ = 0;
   uint64_t comments_ = 0;

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RequestParser: bytes in any split -> requests. The head is read strictly by request_head.h and
+// then, as a second opinion, by Boost.Beast, which also decodes the body; a head on which the two
+// disagree is refused. Trailers are read and dropped. One thread; owned by a connection.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "net/errors.h"
+#include "net/http.h"
+#include "net/limits.h"
+#include "net/request_head.h"
+
+namespace tessera::net {
+
+class RequestParser {
+ public:
+  enum class State : uint8_t {
+    kHead,    // Waiting for the rest of a head.
+    kBody,    // Head known, waiting for the rest of the body.
+    kDone,    // Take() is due.
+    kFailed,  // error() says why; nothing more can be read from this connection.
+  };
+
+  explicit RequestParser(const Limits& limits);
+  ~RequestParser();
+
+  /// Offers everything received and not yet consumed; returns how much was consumed from the
+  /// front. Stops at the end of the head (so that the caller may look at framing()) and at the end
+  /// of the message. After 0 with state kHead or kBody: offer again with more bytes appended.
+  size_t Feed(std::string_view input);
+
+  State state() const { return state_; }
+  /// True once a byte of a head was seen and until Take.
+  bool has_begun() const { return state_ != State::kHead || scanner_.scanned() > 0; }
+  const RequestFraming& framing() const { return framing_; }  // Requires kBody or kDone.
+  const HttpError& error() const { return error_; }           // Requires kFailed.
+  /// Raw bytes of the body so far.
+  uint64_t body_received() const { return body_received_; }
+  /// For logs and for the answer to a failed body: method of the head, empty before.
+  const std::string& method() const { return request_.method; }
+
+  /// The message; the parser is ready for the next one. Requires kDone.
+  Request Take();
+
+ private:
+  struct Body;  // Beast's parser.
+
+  size_t FeedHead(std::string_view input);
+  size_t FeedBody(std::string_view input);
+  size_t Refuse(HttpError error);
+
+  Limits limits_;
+  State state_ = State::kHead;
+  HeadScanner scanner_;
+  Request request_;
+  RequestFraming framing_;
+  HttpError error_;
+  uint64_t body_received_ = 0;
+  bool skipped_blank_line_ = false;
+  std::unique_ptr<Body> body_;
+};
+
+}  // namespace tessera::net
