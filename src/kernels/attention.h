@@ -30,28 +30,33 @@ inline constexpr int64_t kAttentionChunk = 64;   // Positions of one online-soft
 inline constexpr int64_t kAttentionSplit = 512;  // Positions after which the softmax restarts.
 inline constexpr int64_t kMaxHeadDim = 256;
 
-/// Where things are in a page, in f16 elements.
+/// Where things are in a page, in f16 elements. (Forced inline: files for different ISAs must not
+/// share a symbol.)
 struct KvLayout {
   int64_t layers = 0;
   int64_t kv_heads = 0;
   int64_t head_dim = 0;     // % 8 == 0, <= kMaxHeadDim
   int64_t page_tokens = 0;  // % 16 == 0
 
-  constexpr int64_t PlaneElements() const { return page_tokens * head_dim; }
-  constexpr int64_t PageElements() const { return layers * kv_heads * 2 * PlaneElements(); }
-  constexpr int64_t PageBytes() const { return PageElements() * 2; }
+  [[gnu::always_inline]] constexpr int64_t PlaneElements() const { return page_tokens * head_dim; }
+  [[gnu::always_inline]] constexpr int64_t PageElements() const {
+    return layers * kv_heads * 2 * PlaneElements();
+  }
+  [[gnu::always_inline]] constexpr int64_t PageBytes() const { return PageElements() * 2; }
   /// Start of the K plane of a layer's head in its page; the V plane follows it.
-  constexpr int64_t KPlane(int64_t layer, int64_t head) const {
+  [[gnu::always_inline]] constexpr int64_t KPlane(int64_t layer, int64_t head) const {
     return (layer * kv_heads + head) * 2 * PlaneElements();
   }
-  constexpr int64_t VPlane(int64_t layer, int64_t head) const {
+  [[gnu::always_inline]] constexpr int64_t VPlane(int64_t layer, int64_t head) const {
     return KPlane(layer, head) + PlaneElements();
   }
-  constexpr int64_t KElement(int64_t layer, int64_t head, int64_t slot, int64_t dim) const {
+  [[gnu::always_inline]] constexpr int64_t KElement(int64_t layer, int64_t head, int64_t slot,
+                                                    int64_t dim) const {
     return KPlane(layer, head) + (slot / kKvBlock) * kKvBlock * head_dim + dim * kKvBlock +
            slot % kKvBlock;
   }
-  constexpr int64_t VElement(int64_t layer, int64_t head, int64_t slot, int64_t dim) const {
+  [[gnu::always_inline]] constexpr int64_t VElement(int64_t layer, int64_t head, int64_t slot,
+                                                    int64_t dim) const {
     return VPlane(layer, head) + slot * head_dim + dim;
   }
 };

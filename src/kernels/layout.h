@@ -70,7 +70,8 @@ TESSERA_KERNEL_INLINE BlockParts PartsOf(const std::byte* group, int64_t blocks,
 struct SuperParts {
   const std::byte* d;       // 8 f16
   const std::byte* dmin;    // 8 f16 (Q4_K, Q5_K)
-  const std::byte* scales;  // Q4_K, Q5_K: [8 rows][12] as in the file; Q6_K: int8 [16][8 rows]
+  const std::byte* scales;  // Q4_K, Q5_K: the file's 12 bytes as [3][8 rows][4]; Q6_K: int8
+                            // [8 blocks][8 rows][2]
   const std::byte* codes;   // [8 blocks][4][8 rows][4] nibbles
   const std::byte* high;    // Q5_K: [8 blocks][8 rows][4]; Q6_K: [8 blocks][2][8 rows][4]: bits
                             // 2t.. of byte i of plane p = upper bits of input 4 (4p + t) + i

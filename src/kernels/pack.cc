@@ -108,7 +108,7 @@ void PackQ45KRow(const std::byte* source, int64_t j, std::byte* super) {
   constexpr bool kFive = dtype == DType::kQ5_K;
   std::memcpy(super + 2 * j, source, 2);
   std::memcpy(super + 16 + 2 * j, source + 2, 2);
-  std::memcpy(super + 32 + 12 * j, source + 4, 12);
+  for (int w = 0; w < 3; ++w) std::memcpy(super + 32 + 32 * w + 4 * j, source + 4 + 4 * w, 4);
   const std::byte* high = source + 16;
   const std::byte* low = source + (kFive ? 48 : 16);
   for (int i = 0; i < 8; ++i) {
@@ -126,7 +126,7 @@ void PackQ45KRow(const std::byte* source, int64_t j, std::byte* super) {
 /// byte l and l+32 hold inputs l, l+32 (low nibbles) and l+64, l+96; high byte l their upper bits.
 void PackQ6KRow(const std::byte* source, int64_t j, std::byte* super) {
   std::memcpy(super + 2 * j, source + 208, 2);
-  for (int s = 0; s < 16; ++s) super[16 + 8 * s + j] = source[192 + s];
+  for (int s = 0; s < 16; ++s) super[16 + (s / 2) * 16 + 2 * j + s % 2] = source[192 + s];
   for (int i = 0; i < 8; ++i) {
     const int half = i / 4, quarter = i % 4;
     for (int t = 0; t < kBlock; ++t) {
@@ -185,11 +185,11 @@ void UnpackSuperRow(int64_t k, const std::byte* group, int64_t j, float* out) {
     for (int t = 0; t < kBlock; ++t) {
       const int code = ref::SuperCode<dtype>(parts, i, j, t);
       if constexpr (dtype == DType::kQ6_K) {
-        const auto scale = static_cast<int8_t>(parts.scales[(2 * i + t / 16) * 8 + j]);
+        const auto scale = static_cast<int8_t>(parts.scales[i * 16 + 2 * j + t / 16]);
         out[t] = d * static_cast<float>(scale) * static_cast<float>(code - 32);
       } else {
         int scale = 0, min = 0;
-        ref::ScaleMin(parts.scales + 12 * j, i, &scale, &min);
+        ref::ScaleMin(parts.scales, j, i, &scale, &min);
         out[t] = d * static_cast<float>(scale) * static_cast<float>(code) -
                  ref::HalfAt(parts.dmin, j) * static_cast<float>(min);
       }

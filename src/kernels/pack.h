@@ -14,9 +14,10 @@
 //   Q8_0                per pair of blocks: 2 x 8 f16 d, 2 x 256 B int8
 //   Q5_0                per pair of blocks: as Q4_0, then 2 x 32 B fifth bits
 //   Q5_1                per block: as Q4_1, then 32 B fifth bits
-//   Q4_K                per 256: 8 f16 d, 8 f16 dmin, 8 x 12 B scales, 8 x 128 B nibbles   k % 256
+//   Q4_K                per 256: 8 f16 d, 8 f16 dmin, 3 x 8 x 4 B scales, 8 x 128 B nibbles   k %
+//   256
 //   == 0 Q5_K                per 256: as Q4_K, then 8 x 32 B fifth bits Q6_K                per
-//   256: 8 f16 d, 16 x 8 int8 scales, 8 x 128 B nibbles, 8 x 64 B upper bits
+//   256: 8 f16 d, 8 x 8 x 2 int8 scales, 8 x 128 B nibbles, 8 x 64 B upper bits
 // (An odd last block of the "pair" formats stands alone.) Codes: byte 4j+i of 32-byte chunk c holds
 // inputs 4c+i (low nibble) and 16+4c+i (high nibble) of row j.
 //

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/catalog.h"
+
 #include <gtest/gtest.h>
 
-#include "kernels/catalog.h"
 #include "kernels/pack.h"
 
 namespace tessera::kernels {

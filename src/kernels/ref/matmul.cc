@@ -70,12 +70,12 @@ float SuperChain(const MatmulArgs& a, const std::byte* group, int64_t j, int64_t
       dot[t / 16] += (SuperCode<dtype>(parts, i, j, t) - kZero) * x.codes[t];
     }
     if constexpr (dtype == DType::kQ6_K) {
-      const int32_t scaled = static_cast<int8_t>(parts.scales[(2 * i) * 8 + j]) * dot[0] +
-                             static_cast<int8_t>(parts.scales[(2 * i + 1) * 8 + j]) * dot[1];
+      const int32_t scaled = static_cast<int8_t>(parts.scales[i * 16 + 2 * j]) * dot[0] +
+                             static_cast<int8_t>(parts.scales[i * 16 + 2 * j + 1]) * dot[1];
       s = std::fma(static_cast<float>(scaled), HalfAt(parts.d, j) * x.scale, s);
     } else {
       int scale = 0, min = 0;
-      ScaleMin(parts.scales + 12 * j, i, &scale, &min);
+      ScaleMin(parts.scales, j, i, &scale, &min);
       const float d = HalfAt(parts.d, j) * static_cast<float>(scale);
       const float minimum = -(HalfAt(parts.dmin, j) * static_cast<float>(min));
       s = std::fma(static_cast<float>(dot[0] + dot[1]), d * x.scale, s);

@@ -127,9 +127,9 @@ static inline int Code(const BlockParts& parts, int64_t j, int t) {
   }
 }
 
-/// 6-bit scale and minimum of sub-block i from the 12 bytes of Q4_K and Q5_K.
-static inline void ScaleMin(const std::byte* s, int i, int* scale, int* min) {
-  const auto u = [s](int at) { return static_cast<int>(s[at]); };
+/// 6-bit scale and minimum of sub-block i of row j from the 12 bytes of Q4_K and Q5_K.
+static inline void ScaleMin(const std::byte* scales, int64_t j, int i, int* scale, int* min) {
+  const auto u = [=](int at) { return static_cast<int>(scales[at / 4 * 32 + j * 4 + at % 4]); };
   if (i < 4) {
     *scale = u(i) & 63;
     *min = u(i + 4) & 63;
