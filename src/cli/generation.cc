@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/generation.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <csignal>
+#include <mutex>
+#include <optional>
+#include <variant>
+
+#include "engine/output_processor.h"
+
+namespace tessera::cli {
+namespace {
+
+std::atomic<int> g_interrupts{0};  // Signal handlers reach nothing but globals.
+struct sigaction g_previous;
+
+/// Hands the engine's events to the waiting thread.
+class QueueSink : public engine::Sink {
+ public:
+  using Event = std::variant<engine::TokenOutput, engine::Finish>;
+
+  void OnToken(engine::TokenOutput token) override { Push(std::move(token)); }
+  void OnFinish(engine::Finish finish) override { Push(std::move(finish)); }
+
+  /// Nothing when `patience` passed without an event.
+  std::optional<Event> Wait(std::chrono::milliseconds patience) {
+    std::unique_lock lock(mutex_);
+    if (!ready_.wait_for(lock, patience, [&] { return !events_.empty(); })) return std::nullopt;
+    Event event = std::move(events_.front());
+    events_.erase(events_.begin());
+    return event;
+  }
+
+ private:
+  void Push(Event event) {
+    {
+      const std::lock_guard lock(mutex_);
+      events_.push_back(std::move(event));
+    }
+    ready_.notify_one();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable ready_;
+  std::vector<Event> events_;
+};
+
+double Rate(int64_t tokens, Duration time) {
+  return tokens > 0 && time > Duration::zero() ? static_cast<double>(tokens) / Seconds(time) : 0;
+}
+
+}  // namespace
+
+InterruptFlag::InterruptFlag() {
+  g_interrupts = 0;
+  struct sigaction action {};
+  action.sa_handler = [](int) { g_interrupts.fetch_add(1, std::memory_order_relaxed); };
+  sigemptyset(&action.sa_mask);  // No SA_RESTART: a read from the terminal must return.
+  ::sigaction(SIGINT, &action, &g_previous);
+}
+
+InterruptFlag::~InterruptFlag() {
+  ::sigaction(SIGINT, &g_previous, nullptr);
+}
+
+bool InterruptFlag::Take() {
+  return g_interrupts.exchange(0, std::memory_order_relaxed) > 0;
+}
+
+Result<Answer> Generate(engine::Engine* engine,
+                        const std::shared_ptr<const text::Tokenizer>& tokenizer,
+                        GenerateInput input, InterruptFlag* interrupt,
+                        const std::function<void(std::string_view)>& on_text) {
+  constexpr size_t kPromptTail = 12;  // Enough for any detokenizer's look-behind.
+  const size_t tail = std::min(input.prompt.size(), kPromptTail);
+  engine::OutputProcessor output(text::Detokenizer::Make(tokenizer, /*skip_special=*/true), {},
+                                 std::span(input.prompt).last(tail));
+  const auto sink = std::make_shared<QueueSink>();
+  engine::Request request;
+  request.prompt = std::move(input.prompt);
+  request.sampling = std::move(input.sampling);
+  request.stop = std::move(input.stop);
+  request.arrival = Clock::Real().Now();
+  request.sink = sink;
+  TESSERA_ASSIGN_OR_RETURN(const engine::RequestId id, engine->Submit(std::move(request)));
+
+  Answer answer;
+  const auto give = [&](const std::string& text) {
+    answer.text += text;
+    if (!text.empty()) on_text(text);
+  };
+  for (;;) {
+    auto event = sink->Wait(std::chrono::milliseconds(50));
+    if (interrupt->Take()) {
+      answer.interrupted = true;
+      engine->Cancel(id);
+    }
+    if (!event.has_value()) continue;
+    if (auto* token = std::get_if<engine::TokenOutput>(&*event)) {
+      if (answer.interrupted) continue;
+      TESSERA_ASSIGN_OR_RETURN(const engine::OutputDelta delta, output.OnToken(std::move(*token)));
+      give(delta.text);
+    } else {
+      answer.finish = std::get<engine::Finish>(std::move(*event));
+      break;
+    }
+  }
+  TESSERA_ASSIGN_OR_RETURN(const engine::OutputDelta rest, output.OnEnd());
+  if (!answer.interrupted) give(rest.text);
+  if (!answer.interrupted && !answer.finish.status.ok()) return Fail(answer.finish.status);
+  answer.prefill_rate = Rate(answer.finish.prompt_tokens, answer.finish.prefill);
+  answer.decode_rate = Rate(answer.finish.generated_tokens - 1, answer.finish.decode);
+  return answer;
+}
+
+}  // namespace tessera::cli
