@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Limits of text/: what hostile input may cost. Each is tested at n-1, n and n+1.
+// Limits of text/: what hostile input may cost. Each is tested at n-1, n and n+1. Those of the
+// tokenizer are enforced in textkit/src/tokenizer.rs, which repeats the numbers.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +10,12 @@ namespace tessera::text {
 
 /// tokenizer.json; Gemma 3's, the largest we know, has 33 MB.
 inline constexpr uint64_t kMaxTokenizerJsonBytes = 256ull << 20;
-/// One text to encode. A context of a million tokens is about 5 MB.
-inline constexpr uint64_t kMaxEncodeBytes = 64ull << 20;
+/// One text to encode. A context of a million tokens is about 5 MB; the pipeline needs up to 40
+/// times the text's size for a moment.
+inline constexpr uint64_t kMaxEncodeBytes = 16ull << 20;
 /// Ids of one Decode().
 inline constexpr uint64_t kMaxDecodeTokens = 64ull << 20;
+/// The largest token id of a vocabulary.
+inline constexpr int64_t kMaxTokenId = (1 << 24) - 1;
 
 }  // namespace tessera::text

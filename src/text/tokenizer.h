@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,15 +36,19 @@ struct GgufVocabulary {
 struct EncodeOptions {
   /// Let the post-processor add BOS and its like.
   bool add_special = true;
-  /// Recognise special tokens written in the text. Off for user content of a chat.
+  /// Recognise special tokens written in the text. Off for user content of a chat: then control
+  /// tokens are plain text. Other added tokens (Gemma's runs of new lines, Qwen's <think>) are
+  /// recognised all the same, as in the reference.
   bool parse_special = true;
 };
 
 class Tokenizer {
  public:
-  /// `json` is the content of tokenizer.json. kInvalidArgument says what is wrong with it.
+  /// `json` is the content of tokenizer.json. kInvalidArgument says what is wrong with it,
+  /// kResourceExhausted when it passes limits.h. Its truncation and padding are ignored, as
+  /// transformers does: a prompt is never cut here.
   static Result<std::shared_ptr<const Tokenizer>> FromJson(std::string_view json);
-  /// kUnimplemented names a model or pre-tokeniser that we lack.
+  /// kUnimplemented names a model or pre-tokeniser that we lack. Ids are those of llama.cpp.
   static Result<std::shared_ptr<const Tokenizer>> FromGguf(const GgufVocabulary& vocabulary);
   virtual ~Tokenizer() = default;
 
@@ -67,15 +72,21 @@ class Tokenizer {
 };
 
 /// Incremental decoding: feeds tokens, gives text that never ends inside a character; the
-/// concatenation of all pieces and Flush() equals Decode() of the whole.
+/// concatenation of all pieces and Flush() equals Decode() of the whole. One exception: where byte
+/// tokens ("<0xE4>") form good characters followed by bad bytes, Decode() replaces the whole run by
+/// U+FFFD and a stream, which has sent the characters already, only the bad bytes.
+/// Amortised O(1) per token. A decoder that we cannot run piecewise (none of the known models has
+/// one) gives all its text in Flush().
 class Detokenizer {
  public:
   static std::unique_ptr<Detokenizer> Make(std::shared_ptr<const Tokenizer> tokenizer,
                                            bool skip_special);
   virtual ~Detokenizer() = default;
   /// Text that became complete with this token; often empty for a partial character.
+  /// kInvalidArgument for an id outside the vocabulary.
   virtual Result<std::string> Push(TokenId id) = 0;
-  /// What is left at the end of the sequence (an incomplete character gives U+FFFD).
+  /// What is left at the end of the sequence (an incomplete character gives U+FFFD). The object can
+  /// then decode another sequence.
   virtual Result<std::string> Flush() = 0;
 };
 

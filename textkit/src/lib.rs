@@ -7,5 +7,12 @@
 
 pub mod abi;
 pub mod constraint;
+pub mod gguf;
+mod gguf_models;
+mod gguf_pre;
+mod gguf_scores;
 pub mod template;
 pub mod tokenizer;
+mod tokenizer_abi;
+pub mod tokenizer_decode;
+mod tokenizer_stage;
