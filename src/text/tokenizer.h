@@ -20,17 +20,21 @@ namespace tessera::text {
 using TokenId = int32_t;
 
 /// What a GGUF file says of its tokenizer; the caller (model/, cli/) fills it from metadata, so
-/// that text/ does not know the format. Vectors are parallel, index = token id.
+/// that text/ does not know the format. Spans are parallel, index = token id; they are only read
+/// during FromGguf(). Leave a flag empty where the file does not state it: the default depends on
+/// the model and the pre-tokenizer.
 struct GgufVocabulary {
-  std::string model;  // tokenizer.ggml.model: "gpt2", "llama", "t5", ...
-  std::string pre;    // tokenizer.ggml.pre: "smollm", "llama-bpe", ...; may be empty
+  std::string model;       // tokenizer.ggml.model: "gpt2", "llama", "gemma4", "t5"
+  std::string pre;         // tokenizer.ggml.pre: "smollm", "llama-bpe", ...; may be empty
+  std::string model_name;  // general.name; Phi-3's special tokens strip white space by it
   std::span<const std::string> tokens;
   std::span<const float> scores;  // may be empty
-  std::span<const int32_t>
-      token_types;  // may be empty; ggml's: 1 normal 2 unknown 3 control 4 user 6 byte
-  std::span<const std::string> merges;  // BPE
+  // May be empty. ggml's: 1 normal, 2 unknown, 3 control, 4 user-defined, 5 unused, 6 byte.
+  std::span<const int32_t> token_types;
+  std::span<const std::string> merges;            // BPE: "left right"
+  std::span<const uint8_t> precompiled_charsmap;  // "t5"; may be empty
   int64_t bos_id = -1, eos_id = -1, eot_id = -1, unk_id = -1, pad_id = -1;
-  bool add_bos = false, add_eos = false, add_space_prefix = true, remove_extra_whitespaces = false;
+  std::optional<bool> add_bos, add_eos, add_space_prefix, remove_extra_whitespaces;
 };
 
 struct EncodeOptions {

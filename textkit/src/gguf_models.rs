@@ -105,9 +105,8 @@ pub fn unigram(v: &Vocabulary, names: &[String]) -> Result<Tokenizer> {
     let model = Unigram::from(pieces, Some(unk), false).map_err(failed)?;
     let mut steps = Vec::new();
     if !v.charsmap.is_empty() {
-        let map = Precompiled::from(v.charsmap).map_err(|e| {
-            Error::invalid(format!("tokenizer.ggml.precompiled_charsmap: {e}"))
-        })?;
+        let map = Precompiled::from(v.charsmap)
+            .map_err(|e| Error::invalid(format!("tokenizer.ggml.precompiled_charsmap: {e}")))?;
         steps.push(NormalizerWrapper::Precompiled(map));
     }
     if v.remove_extra_whitespaces.unwrap_or(false) {
@@ -144,7 +143,8 @@ fn merges_of(v: &Vocabulary, vocab: &Vocab) -> Result<Merges> {
     for (rank, merge) in v.merges.iter().enumerate() {
         // A token may start with a space, so the separator is the first one after that.
         let skip = merge.chars().next().map_or(0, char::len_utf8);
-        let Some((left, right)) = merge[skip..].find(' ').map(|at| merge.split_at(skip + at)) else {
+        let Some((left, right)) = merge[skip..].find(' ').map(|at| merge.split_at(skip + at))
+        else {
             return Err(Error::invalid(format!(
                 "tokenizer.ggml.merges[{rank}] is {merge:?}, expected two tokens"
             )));

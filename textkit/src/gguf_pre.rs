@@ -65,17 +65,20 @@ const GPT4O: &str = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\
 const POST_STOPS: &str = " ?[^(\\s|.,!?\u{2026}\u{3002}\u{ff0c}\u{3001}\u{964}\u{6d4}\u{60c})]+";
 const BAILING: &str = r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+";
 
-const fn entry(
-    names: &'static [&'static str],
-    patterns: &'static [&'static str],
-) -> PreTokenizer {
+const fn entry(names: &'static [&'static str], patterns: &'static [&'static str]) -> PreTokenizer {
     PreTokenizer { names, patterns, ignore_merges: false, add_bos: false }
 }
 
 static TABLE: &[PreTokenizer] = &[
     PreTokenizer {
         names: &[
-            "llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "pixtral", "midm-2.0",
+            "llama3",
+            "llama-v3",
+            "llama-bpe",
+            "falcon3",
+            "falcon-h1",
+            "pixtral",
+            "midm-2.0",
             "lfm2",
         ],
         patterns: &[LLAMA3],
@@ -84,24 +87,68 @@ static TABLE: &[PreTokenizer] = &[
     },
     PreTokenizer { names: &["tekken"], patterns: &[TEKKEN], ignore_merges: true, add_bos: true },
     entry(&["dbrx", "smaug-bpe", "glm4", "chatglm-bpe"], &[LLAMA3]),
-    entry(&["qwen2", "deepseek-r1-qwen", "kormo", "megrez", "stablelm2", "hunyuan", "solar-open",
-            "grok-2"], &[QWEN2]),
+    entry(
+        &[
+            "qwen2",
+            "deepseek-r1-qwen",
+            "kormo",
+            "megrez",
+            "stablelm2",
+            "hunyuan",
+            "solar-open",
+            "grok-2",
+        ],
+        &[QWEN2],
+    ),
     entry(&["qwen35"], &[QWEN35]),
-    entry(&["smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b",
-            "mellum2"], &[DIGIT, GPT2]),
-    entry(&["gpt-2", "phi-2", "mpt", "olmo", "jais", "gigachat", "exaone4", "a.x-4.0", "mellum",
-            "trillion", "granite-docling", "modern-bert"], &[GPT2]),
+    entry(
+        &[
+            "smollm",
+            "starcoder",
+            "refact",
+            "command-r",
+            "codeshell",
+            "exaone",
+            "minerva-7b",
+            "mellum2",
+        ],
+        &[DIGIT, GPT2],
+    ),
+    entry(
+        &[
+            "gpt-2",
+            "phi-2",
+            "mpt",
+            "olmo",
+            "jais",
+            "gigachat",
+            "exaone4",
+            "a.x-4.0",
+            "mellum",
+            "trillion",
+            "granite-docling",
+            "modern-bert",
+        ],
+        &[GPT2],
+    ),
     entry(&["default"], &[r"[\p{P}\$\+<=>\^~\|]+", GPT2, r"\p{N}+", "[0-9][0-9][0-9]"]),
     entry(&["falcon"], &[r"[\p{P}\$\+<=>\^~\|`]+", GPT2, "[0-9][0-9][0-9]"]),
-    entry(&["deepseek-llm"], &["[\r\n]", DEEPSEEK_LETTERS, DEEPSEEK_MARKS, r"\s+$", DEEPSEEK_CJK,
-                               r"\p{N}+"]),
+    entry(
+        &["deepseek-llm"],
+        &["[\r\n]", DEEPSEEK_LETTERS, DEEPSEEK_MARKS, r"\s+$", DEEPSEEK_CJK, r"\p{N}+"],
+    ),
     entry(&["deepseek-coder"], &["[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", DEEPSEEK_CJK, DIGIT]),
     entry(&["deepseek-v3", "hunyuan-dense", "joyai-llm"], &[DIGITS_3, CJK_KANA, DEEPSEEK3]),
     entry(&["gpt-4o", "llama4", "kanana2", "minimax-m2"], &[GPT4O]),
     entry(&["poro-chat", "bloom", "gpt3-finnish"], &[POST_STOPS]),
     entry(&["viking"], &[POST_STOPS, DIGIT]),
     entry(&["bailingmoe", "bailingmoe2", "llada-moe"], &[BAILING]),
-    entry(&["seed-coder"], &[r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1}| ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+"]),
+    entry(
+        &["seed-coder"],
+        &[
+            r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1}| ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+",
+        ],
+    ),
 ];
 
 #[cfg(test)]

@@ -279,9 +279,7 @@ fn is_control(token: &AddedToken) -> bool {
 }
 
 /// The added tokens without the control ones. They get ids of their own there; the map leads back.
-fn plain_vocabulary(
-    inner: &tokenizers::Tokenizer,
-) -> Result<(AddedVocabulary, HashMap<u32, u32>)> {
+fn plain_vocabulary(inner: &tokenizers::Tokenizer) -> Result<(AddedVocabulary, HashMap<u32, u32>)> {
     let all = inner.get_added_vocabulary().get_added_tokens_decoder();
     let mut kept: Vec<(&u32, &AddedToken)> = all.iter().filter(|(_, t)| !is_control(t)).collect();
     kept.sort_unstable_by_key(|(id, _)| **id);

@@ -21,15 +21,31 @@ const REPLACEMENT: char = '\u{fffd}';
 /// What one decoder does, without its state.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    Replace { pattern: String, content: String },
+    Replace {
+        pattern: String,
+        content: String,
+    },
     ByteFallback,
     Fuse,
     /// Before a fuse it strips every token, after one the whole text.
-    Strip { content: char, start: usize, stop: usize, fused: bool },
+    Strip {
+        content: char,
+        start: usize,
+        stop: usize,
+        fused: bool,
+    },
     ByteLevel,
-    Metaspace { replacement: char, drops_first: bool },
-    WordPiece { prefix: String, cleanup: bool },
-    Suffix { suffix: String },
+    Metaspace {
+        replacement: char,
+        drops_first: bool,
+    },
+    WordPiece {
+        prefix: String,
+        cleanup: bool,
+    },
+    Suffix {
+        suffix: String,
+    },
     /// No decoder: tokens joined by spaces.
     Join,
 }
@@ -129,10 +145,9 @@ fn add_steps(decoder: &Value, steps: &mut Vec<Step>) -> Option<()> {
             replacement: one_char("replacement")?,
             drops_first: text("prepend_scheme")? != "never",
         },
-        "WordPiece" => Step::WordPiece {
-            prefix: text("prefix")?,
-            cleanup: decoder.get("cleanup")?.as_bool()?,
-        },
+        "WordPiece" => {
+            Step::WordPiece { prefix: text("prefix")?, cleanup: decoder.get("cleanup")?.as_bool()? }
+        }
         "BPEDecoder" => {
             let suffix = text("suffix")?;
             if suffix.is_empty() {
