@@ -2,7 +2,7 @@
 //
 // Metadata: typed key-values of a parameter file, in file order. The types are GGUF's; safetensors
 // has strings only. Large arrays (a tokenizer's vocabulary) are kept as typed vectors, never as one
-// variant per element.
+// variant per element. Immutable after opening, so any thread may read it.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,24 @@
 
 namespace tessera::formats {
 
+struct NestedArray;
+
 using MetadataValue =
     std::variant<bool, uint8_t, int8_t, uint16_t, int16_t, uint32_t, int32_t, uint64_t, int64_t,
-                 float, double, std::string, std::vector<uint8_t> /* bool or u8 array */,
+                 float, double, std::string, std::vector<bool>, std::vector<uint8_t>,
                  std::vector<int8_t>, std::vector<uint16_t>, std::vector<int16_t>,
                  std::vector<uint32_t>, std::vector<int32_t>, std::vector<uint64_t>,
                  std::vector<int64_t>, std::vector<float>, std::vector<double>,
-                 std::vector<std::string>>;
+                 std::vector<std::string>, std::vector<NestedArray>>;
+
+/// One array inside an array; `value` holds one of the vectors.
+struct NestedArray {
+  MetadataValue value;
+  bool operator==(const NestedArray&) const = default;
+};
+
+/// "u32", "text", "array of f32": for messages and listings.
+std::string_view KindName(const MetadataValue& value);
 
 class Metadata {
  public:
@@ -35,7 +46,7 @@ class Metadata {
 
   // Typed reads. Any integer type serves as an integer and any number as a double, since writers
   // differ; kInvalidArgument names the key and both types when the kind is wrong, kNotFound the
-  // key when it is absent.
+  // key when it is absent, kOutOfRange a u64 beyond 2^63 - 1.
   Result<int64_t> Int(std::string_view key) const;
   Result<double> Number(std::string_view key) const;
   Result<bool> Bool(std::string_view key) const;
@@ -47,8 +58,14 @@ class Metadata {
   Result<std::vector<int64_t>> Ints(std::string_view key) const;
 
  private:
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(std::string_view key) const { return std::hash<std::string_view>()(key); }
+  };
+  Result<const MetadataValue*> Need(std::string_view key) const;
+
   std::vector<std::pair<std::string, MetadataValue>> items_;
-  std::unordered_map<std::string, size_t> by_key_;
+  std::unordered_map<std::string, size_t, Hash, std::equal_to<>> by_key_;
 };
 
 }  // namespace tessera::formats

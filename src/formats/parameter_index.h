@@ -50,8 +50,10 @@ struct ParameterEntry {
 
 struct SourceFile {
   std::filesystem::path path;
-  Format format;
+  Format format = Format::kGguf;
+  /// Null when the file was parsed from memory that the caller owns.
   std::shared_ptr<const MappedFile> mapping;
+  ByteSpan bytes;          // The whole file: mapping->bytes(), or the caller's memory.
   Metadata metadata;       // GGUF key-values, safetensors __metadata__; empty for IRPA.
   uint32_t version = 0;    // GGUF version; 0 where the format has none.
   uint64_t alignment = 0;  // GGUF data alignment; 0 where the format has none.
@@ -64,25 +66,33 @@ class ParameterIndex {
   std::span<const ParameterEntry> entries() const { return entries_; }
   /// Null when there is none. With duplicate names (IRPA allows them) the first, as IREE does.
   const ParameterEntry* Find(std::string_view name) const;
-  /// Metadata of the first file.
+  /// Metadata of the first file; empty when there is no file.
   const Metadata& metadata() const;
   /// Bytes in place; valid as long as the index. CHECKs that the entry is no splat.
   tensor::TensorView View(const ParameterEntry& entry) const;
-  /// The bytes of an entry, splats repeated: for small entries and tests.
-  std::vector<std::byte> Materialise(const ParameterEntry& entry) const;
+  /// The bytes of an entry, splats repeated: for small entries and tests. kResourceExhausted past
+  /// kMaxSplatBytes, since a splat's size costs its file nothing.
+  Result<std::vector<std::byte>> Materialise(const ParameterEntry& entry) const;
+  /// Sum over the entries, splats included.
   uint64_t total_bytes() const;
 
   // For the parsers and for joining shards. kAlreadyExists for a name that is there
   // (unless `allow_duplicates`); ranges must have been checked against the file.
   uint32_t AddFile(SourceFile file);
   Status Add(ParameterEntry entry, bool allow_duplicates = false);
-  /// Moves the other index's files and entries in.
+  /// Moves the other index's files and entries in. kAlreadyExists names the entry and both files;
+  /// duplicates within `other` stay.
   Status Join(ParameterIndex other);
 
  private:
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(std::string_view name) const { return std::hash<std::string_view>()(name); }
+  };
+
   std::vector<SourceFile> files_;
   std::vector<ParameterEntry> entries_;
-  std::unordered_map<std::string, size_t> by_name_;
+  std::unordered_map<std::string, size_t, Hash, std::equal_to<>> by_name_;
 };
 
 }  // namespace tessera::formats
