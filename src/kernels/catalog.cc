@@ -36,6 +36,9 @@ const Entry kCatalog[] = {
   {Op::kMatmul, DType::kQ5_K, kMany, kAvx2, "matmul.q5_k.p8.gemm.avx2", &avx2::MatmulRows<DType::kQ5_K>},
   {Op::kMatmul, DType::kQ6_K, kOne, kAvx2, "matmul.q6_k.p8.gemv.avx2", &avx2::MatmulOneRow<DType::kQ6_K>},
   {Op::kMatmul, DType::kQ6_K, kMany, kAvx2, "matmul.q6_k.p8.gemm.avx2", &avx2::MatmulRows<DType::kQ6_K>},
+  {Op::kMatmul, DType::kF32, kAny, kAvx2, "matmul.f32.p8.avx2", &avx2::MatmulFloat<DType::kF32>},
+  {Op::kMatmul, DType::kF16, kAny, kAvx2, "matmul.f16.p8.avx2", &avx2::MatmulFloat<DType::kF16>},
+  {Op::kMatmul, DType::kBF16, kAny, kAvx2, "matmul.bf16.p8.avx2", &avx2::MatmulFloat<DType::kBF16>},
 
   {Op::kMatmul, DType::kQ4_0, kAny, kRef, "matmul.q4_0.p8.ref", &ref::Matmul<DType::kQ4_0>},
   {Op::kMatmul, DType::kQ4_1, kAny, kRef, "matmul.q4_1.p8.ref", &ref::Matmul<DType::kQ4_1>},
@@ -49,6 +52,18 @@ const Entry kCatalog[] = {
   {Op::kMatmul, DType::kF16,  kAny, kRef, "matmul.f16.p8.ref",  &ref::Matmul<DType::kF16>},
   {Op::kMatmul, DType::kBF16, kAny, kRef, "matmul.bf16.p8.ref", &ref::Matmul<DType::kBF16>},
 
+  {Op::kQuantise, kNone, kAny, kAvx2, "quantise.avx2", &avx2::Quantise},
+  {Op::kRmsNorm, kNone, kAny, kAvx2, "rms_norm.avx2", &avx2::RmsNorm},
+  {Op::kRmsNormQuantise, kNone, kAny, kAvx2, "rms_norm_quantise.avx2", &avx2::RmsNormQuantise},
+  {Op::kAdd, kNone, kAny, kAvx2, "add.avx2", &avx2::Add},
+  {Op::kMul, kNone, kAny, kAvx2, "mul.avx2", &avx2::Mul},
+  {Op::kSiluGate, kNone, kAny, kAvx2, "silu_gate.avx2", &avx2::SiluGate},
+  {Op::kGeluGate, kNone, kAny, kAvx2, "gelu_gate.avx2", &avx2::GeluGate},
+  {Op::kRope, kNone, kAny, kAvx2, "rope.avx2", &avx2::Rope},
+  {Op::kFloatToHalf, kNone, kAny, kAvx2, "float_to_half.avx2", &avx2::FloatToHalf},
+  {Op::kKvWrite, kNone, kAny, kAvx2, "kv_write.avx2", &avx2::KvWrite},
+  {Op::kAttention, kNone, kAny, kAvx2, "attention.avx2", &avx2::Attention},
+
   {Op::kQuantise,        kNone, kAny, kRef, "quantise.ref",          &ref::Quantise},
   {Op::kRmsNorm,         kNone, kAny, kRef, "rms_norm.ref",          &ref::RmsNorm},
   {Op::kRmsNormQuantise, kNone, kAny, kRef, "rms_norm_quantise.ref", &ref::RmsNormQuantise},
@@ -57,7 +72,7 @@ const Entry kCatalog[] = {
   {Op::kSiluGate,        kNone, kAny, kRef, "silu_gate.ref",         &ref::SiluGate},
   {Op::kGeluGate,        kNone, kAny, kRef, "gelu_gate.ref",         &ref::GeluGate},
   {Op::kRope,            kNone, kAny, kRef, "rope.ref",              &ref::Rope},
-  {Op::kFloatToHalf,     kNone, kAny, kRef, "float_to_half.ref",     FloatToHalfFn{&ref::FloatToHalf}},
+  {Op::kFloatToHalf,     kNone, kAny, kRef, "float_to_half.ref",     &ref::FloatToHalf},
   {Op::kKvWrite,         kNone, kAny, kRef, "kv_write.ref",          &ref::KvWrite},
   {Op::kAttention,       kNone, kAny, kRef, "attention.ref",         &ref::Attention},
 };

@@ -10,10 +10,11 @@
 namespace tessera::kernels {
 
 int64_t AttentionScratchBytes(int64_t head_dim, int64_t group) {
-  // x86/attention_avx2.cc: K and V of one chunk, then per query the scores and two accumulators.
+  // x86/attention_avx2.cc: K and V of one chunk in float32; per query q, scores, two accumulators,
+  // two maxima and two sums.
   const int64_t queries = kAttentionRows * group;
   const int64_t floats =
-      2 * kAttentionChunk * head_dim + queries * (kAttentionChunk + 2 * head_dim + 4);
+      2 * kAttentionChunk * head_dim + queries * (kAttentionChunk + 3 * head_dim + 4);
   return (floats * 4 + 63) / 64 * 64;
 }
 

@@ -90,9 +90,9 @@ TESSERA_KERNEL_INLINE __m256i LaneMask(int64_t count) {
                             _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
 
-/// The first `count` (0..8) floats, the rest zero; and storing only those.
+/// The first `count` floats (at most 8), the rest zero; and storing only those.
 TESSERA_KERNEL_INLINE __m256 LoadPart(const float* p, int64_t count) {
-  return _mm256_maskload_ps(p, LaneMask(count));
+  return count >= 8 ? _mm256_loadu_ps(p) : _mm256_maskload_ps(p, LaneMask(count));
 }
 TESSERA_KERNEL_INLINE void StorePart(float* p, __m256 v, int64_t count) {
   if (count >= 8) {
