@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/open.h"
+
+#include <fmt/format.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "formats/open.h"
+#include "model/chat_templates.h"
+#include "model/generation_defaults.h"
+#include "model/gguf_config.h"
+#include "model/gguf_tokenizer.h"
+#include "model/hf_config.h"
+#include "model/limits.h"
+#include "model/special_tokens.h"
+
+namespace tessera::model {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A JSON file of the folder, parsed; its text goes to `source.files`. A null value when the file
+/// is absent and need not be there.
+Result<json::Value> ReadJsonFile(ModelSource& source, std::string_view name, uint64_t max_bytes,
+                                 bool required) {
+  const fs::path path = source.path / name;
+  std::error_code ignored;  // What cannot be examined is opened below, or counts as absent.
+  if (!required && !fs::exists(path, ignored)) return json::Value();
+  TESSERA_ASSIGN_OR_RETURN(std::string text, ReadFile(path, max_bytes));
+  const json::Limits limits{.max_bytes = max_bytes};
+  TESSERA_ASSIGN_OR_RETURN(json::Value value, json::Parse(text, limits, path.string()));
+  if (!value.is_object()) {
+    return Fail(InvalidArgument(
+        fmt::format("{} is {}, expected an object", path.string(), json::KindName(value))));
+  }
+  source.files.push_back({std::string(name), std::move(text)});
+  return value;
+}
+
+Status OpenFolder(ModelSource& source) {
+  TESSERA_ASSIGN_OR_RETURN(const json::Value config,
+                           ReadJsonFile(source, "config.json", kMaxConfigBytes, true));
+  TESSERA_ASSIGN_OR_RETURN(const json::Value generation,
+                           ReadJsonFile(source, "generation_config.json", kMaxConfigBytes, false));
+  TESSERA_ASSIGN_OR_RETURN(
+      const json::Value tokenizer_config,
+      ReadJsonFile(source, "tokenizer_config.json", kMaxTokenizerConfigBytes, false));
+  Result<ModelConfig> model = ReadHfConfig(config.get_object());
+  if (!model.has_value()) return std::move(model).error().WithContext("config.json");
+  source.config = *std::move(model);
+  TESSERA_ASSIGN_OR_RETURN(std::string tokenizer,
+                           ReadFile(source.path / "tokenizer.json", kMaxTokenizerBytes));
+  TESSERA_ASSIGN_OR_RETURN(source.special_tokens,
+                           ReadHfSpecialTokens({.config = config.if_object(),
+                                                .generation = generation.if_object(),
+                                                .tokenizer_config = tokenizer_config.if_object(),
+                                                .tokenizer_json = &tokenizer},
+                                               source.config.vocab_size));
+  source.tokenizer = JsonTokenizer{std::move(tokenizer)};
+  TESSERA_ASSIGN_OR_RETURN(source.chat_templates,
+                           ReadHfChatTemplates(source.path, tokenizer_config.if_object()));
+  if (generation.is_object()) {
+    TESSERA_ASSIGN_OR_RETURN(source.generation,
+                             ReadHfGeneration(generation.get_object(), source.warnings));
+  }
+  TESSERA_ASSIGN_OR_RETURN(source.index, formats::Open(source.path));
+  return {};
+}
+
+Status OpenGguf(ModelSource& source) {
+  TESSERA_ASSIGN_OR_RETURN(source.config, ReadGgufConfig(source.index));
+  const formats::Metadata& metadata = source.index.metadata();
+  TESSERA_ASSIGN_OR_RETURN(const GgufTokenizer tokenizer, ReadGgufTokenizer(metadata));
+  TESSERA_ASSIGN_OR_RETURN(source.special_tokens, ReadGgufSpecialTokens(metadata, tokenizer));
+  if (static_cast<int64_t>(tokenizer.tokens.size()) > source.config.vocab_size) {
+    return InvalidArgument(fmt::format("the tokenizer has {} tokens, the embedding table {} rows",
+                                       tokenizer.tokens.size(), source.config.vocab_size));
+  }
+  source.tokenizer = tokenizer;
+  TESSERA_ASSIGN_OR_RETURN(source.chat_templates, ReadGgufChatTemplates(metadata));
+  TESSERA_ASSIGN_OR_RETURN(source.generation, ReadGgufGeneration(metadata));
+  return {};
+}
+
+/// A folder with weights but no config.json: perhaps one that holds a GGUF.
+Result<ModelSource> OpenWeightsOnly(ModelSource source) {
+  TESSERA_ASSIGN_OR_RETURN(source.index, formats::Open(source.path));
+  TESSERA_CHECK(!source.index.files().empty());
+  const formats::Format format = source.index.files().front().format;
+  if (format != formats::Format::kGguf) {
+    return Fail(InvalidArgument(fmt::format(
+        "{} is {}: a model needs config.json and tokenizer.json beside its weights; give the "
+        "folder that has them, or a GGUF",
+        source.path.string(), formats::FormatName(format))));
+  }
+  TESSERA_RETURN_IF_ERROR(OpenGguf(source).WithContext(source.path.string()));
+  return source;
+}
+
+}  // namespace
+
+Result<ModelSource> OpenModel(const fs::path& path) {
+  ModelSource source;
+  source.path = path;
+  std::error_code error;
+  if (!fs::exists(path, error)) {
+    return Fail(NotFound(fmt::format("{} does not exist", path.string())));
+  }
+  if (!fs::exists(path / "config.json", error)) return OpenWeightsOnly(std::move(source));
+  TESSERA_RETURN_IF_ERROR(OpenFolder(source).WithContext(path.string()));
+  return source;
+}
+
+}  // namespace tessera::model
