@@ -95,7 +95,8 @@ Status ReadWindowLayers(KeyReader& keys, AttentionConfig& a, int64_t layers, int
   std::vector<bool> windows(static_cast<size_t>(layers));
   for (size_t i = 0; i < windows.size(); ++i) {
     windows[i] = static_cast<int64_t>(i) >= first_layer;
-    if (!types.empty()) TESSERA_ASSIGN_OR_RETURN(windows[i], IsSlidingLayer(types[i]));
+    if (types.empty()) continue;
+    TESSERA_ASSIGN_OR_RETURN(windows[i], IsSlidingLayer(types[i]));
   }
   const bool any = std::find(windows.begin(), windows.end(), true) != windows.end();
   if (any && !a.window) {

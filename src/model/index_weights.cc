@@ -19,7 +19,7 @@ Result<std::span<const float>> IndexWeights::Load(const std::string& name,
   if (found != loaded_.end()) return std::span<const float>(found->second);
   std::vector<float> values(static_cast<size_t>(shape.elements()));
   if (entry->splat) {
-    const std::vector<std::byte> bytes = index_.Materialise(*entry);
+    TESSERA_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, index_.Materialise(*entry));
     TESSERA_RETURN_IF_ERROR(tensor::ToFloat(entry->dtype, bytes, values).WithContext(name));
   } else {
     const tensor::TensorView view = index_.View(*entry);
