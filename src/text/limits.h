@@ -14,7 +14,7 @@ inline constexpr uint64_t kMaxTokenizerJsonBytes = 256ull << 20;
 /// times the text's size for a moment.
 inline constexpr uint64_t kMaxEncodeBytes = 16ull << 20;
 /// Ids of one Decode().
-inline constexpr uint64_t kMaxDecodeTokens = 64ull << 20;
+inline constexpr uint64_t kMaxDecodeTokens = 16ull << 20;
 /// The largest token id of a vocabulary.
 inline constexpr int64_t kMaxTokenId = (1 << 24) - 1;
 

@@ -20,7 +20,7 @@ use crate::tokenizer_decode::Chain;
 /// Sizes that a hostile file or request could inflate; `src/text/limits.h` repeats them.
 pub const MAX_JSON_BYTES: usize = 256 << 20;
 pub const MAX_ENCODE_BYTES: usize = 16 << 20;
-pub const MAX_DECODE_TOKENS: usize = 64 << 20;
+pub const MAX_DECODE_TOKENS: usize = 16 << 20;
 /// Ids are at most this; the largest vocabulary we know has 262,144 tokens.
 pub const MAX_TOKEN_ID: u32 = (1 << 24) - 1;
 
