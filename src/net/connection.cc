@@ -210,9 +210,10 @@ void Connection::BeginRequest() {
 }
 
 void Connection::Pump() {
-  if (phase_ != Phase::kHandling || is_writing_) return;
+  if (phase_ != Phase::kHandling) return;
+  if (exchange_->is_broken()) return Close();
+  if (is_writing_) return;
   Exchange::Output output = exchange_->Take();
-  if (output.is_broken) return Close();
   output_ends_answer_ = output.is_complete;
   if (!output.bytes.empty()) return StartWrite(std::move(output.bytes), /*of_exchange=*/true);
   if (output.is_complete) EndExchange();

@@ -102,6 +102,7 @@ Status Exchange::Write(std::string_view bytes) {
   const uint64_t unsent = queued_.size() + taken_;
   if (unsent > 0 && unsent + bytes.size() > config_.unsent_max) {
     state_ = State::kBroken;  // The connection reports the disconnect from its own thread.
+    wake_pending_ = false;    // It may be waiting in the write that does not end.
     Wake();
     return ResourceExhausted(
         fmt::format("the peer reads too slowly: {} bytes are waiting for it", unsent));
@@ -163,6 +164,7 @@ void Exchange::Abandon() {
     needs_answer = state_ == State::kWaiting;
     if (state_ == State::kStreaming) {
       state_ = State::kBroken;
+      wake_pending_ = false;
       Wake();
     }
   }
@@ -175,9 +177,7 @@ Exchange::Output Exchange::Take() {
   const std::lock_guard lock(mutex_);
   wake_pending_ = false;
   taken_ += queued_.size();
-  return {.bytes = std::exchange(queued_, {}),
-          .is_complete = state_ == State::kAnswered,
-          .is_broken = state_ == State::kBroken};
+  return {.bytes = std::exchange(queued_, {}), .is_complete = state_ == State::kAnswered};
 }
 
 void Exchange::Written(uint64_t bytes) {
@@ -208,6 +208,11 @@ void Exchange::Detach() {
 bool Exchange::is_answered() const {
   const std::lock_guard lock(mutex_);
   return state_ == State::kAnswered;
+}
+
+bool Exchange::is_broken() const {
+  const std::lock_guard lock(mutex_);
+  return state_ == State::kBroken;
 }
 
 int Exchange::status() const {

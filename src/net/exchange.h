@@ -57,9 +57,10 @@ class Exchange {
   struct Output {
     std::string bytes;
     bool is_complete = false;  // Nothing comes after these bytes.
-    bool is_broken = false;    // Cut the connection: slow reader, or a stream nobody will finish.
   };
   Output Take();
+  /// The connection must be cut: slow reader, or a stream that nobody will finish.
+  bool is_broken() const;
   /// `bytes` of those taken went to the peer.
   void Written(uint64_t bytes);
   /// The peer is gone. No effect once the answer is complete.

@@ -86,29 +86,40 @@ size_t RequestParser::FeedHead(std::string_view input) {
         {400, "invalid_header",
          ec ? "the request head is malformed: " + ec.message() : "the request head is ambiguous"});
   state_ = parser.is_done() ? State::kDone : State::kBody;
+  if (framing_.is_chunked) chunks_.emplace(limits_.chunk_line_bytes);
   return head.size();
+}
+
+size_t RequestParser::CheckChunks(std::string_view input) {
+  const auto good = chunks_->Scan(input.substr(chunks_ahead_));
+  if (!good) return Refuse(good.error());
+  chunks_ahead_ += *good;
+  return chunks_ahead_;
 }
 
 size_t RequestParser::FeedBody(std::string_view input) {
   auto& parser = body_->parser;
   size_t used = 0;
+  if (chunks_) {
+    input = input.substr(0, CheckChunks(input));
+    if (state_ == State::kFailed) return 0;
+  }
   while (used < input.size() && !parser.is_done()) {
     boost::system::error_code ec;
     const size_t taken = parser.put(asio::buffer(input.data() + used, input.size() - used), ec);
     used += taken;
-    if (ec == http::error::need_more) {
-      if (input.size() - used > limits_.chunk_line_bytes)
-        return Refuse(
-            {400, "invalid_body",
-             fmt::format("a chunk line is longer than {} bytes", limits_.chunk_line_bytes)});
-      break;
-    }
+    if (ec == http::error::need_more) break;
     if (ec) return Refuse(BodyError(ec, limits_));
     if (taken == 0) break;
   }
   body_received_ += used;
   if (body_received_ > limits_.body_bytes * kRawBytesPerBodyByte + limits_.chunk_line_bytes)
     return Refuse({413, "body_too_large", "the chunk framing is larger than the body may be"});
+  if (chunks_) {
+    chunks_ahead_ -= used;
+    if (parser.is_done() != chunks_->is_done() || (parser.is_done() && chunks_ahead_ > 0))
+      return Refuse({400, "invalid_body", "the chunked body is ambiguous"});
+  }
   if (parser.is_done()) state_ = State::kDone;
   return used;
 }
@@ -122,6 +133,8 @@ Request RequestParser::Take() {
   scanner_.Reset();
   body_.reset();
   body_received_ = 0;
+  chunks_.reset();
+  chunks_ahead_ = 0;
   skipped_blank_line_ = false;
   state_ = State::kHead;
   return request;

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RequestParser: bytes in any split -> requests. The head is read strictly by request_head.h and
-// then, as a second opinion, by Boost.Beast, which also decodes the body; a head on which the two
-// disagree is refused. Trailers are read and dropped. One thread; owned by a connection.
+// RequestParser: bytes in any split -> requests. The head is read strictly by request_head.h, the
+// framing of a chunked body by chunk_scanner.h; then, as a second opinion, Boost.Beast reads both
+// and decodes the body. What the two read differently is refused. Trailers are read and dropped.
+// One thread; owned by a connection.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 
+#include "net/chunk_scanner.h"
 #include "net/errors.h"
 #include "net/http.h"
 #include "net/limits.h"
@@ -51,6 +54,8 @@ class RequestParser {
 
   size_t FeedHead(std::string_view input);
   size_t FeedBody(std::string_view input);
+  /// How much of `input` may be given to Beast, after the strict check; or state_ is kFailed.
+  size_t CheckChunks(std::string_view input);
   size_t Refuse(HttpError error);
 
   Limits limits_;
@@ -60,6 +65,8 @@ class RequestParser {
   RequestFraming framing_;
   HttpError error_;
   uint64_t body_received_ = 0;
+  std::optional<ChunkScanner> chunks_;  // Of a chunked body.
+  size_t chunks_ahead_ = 0;             // Bytes it has seen and Beast has not consumed.
   bool skipped_blank_line_ = false;
   std::unique_ptr<Body> body_;
 };
