@@ -34,29 +34,74 @@ TESSERA_KERNEL_INLINE __m256 Stored(const MatmulArgs& a, int64_t m, int64_t grou
   return LoadPart(a.out + m * a.ld_out + group * kGroupRows, a.n - group * kGroupRows);
 }
 
-/// One row and G groups: weights are converted on the way.
-template <DType dtype, int G>
-TESSERA_KERNEL_INLINE void OneRow(const MatmulArgs& a, int64_t group_bytes, int64_t group,
-                                  int64_t m) {
+/// R rows and G groups, weights converted on the way, sums in registers.
+template <DType dtype, int R, int G>
+TESSERA_KERNEL_INLINE void FewRows(const MatmulArgs& a, int64_t group_bytes, int64_t group,
+                                   int64_t m) {
   const std::byte* weights = a.weights + group * group_bytes;
   const float* x = a.x + m * a.ldx;
   const int64_t segment = a.k / a.segments;
   for (int64_t begin = 0; begin < a.k; begin += segment) {
-    __m256 acc[G];
+    __m256 acc[R][G];
     TESSERA_UNROLL
-    for (int g = 0; g < G; ++g) acc[g] = _mm256_setzero_ps();
+    for (int i = 0; i < R * G; ++i) acc[i / G][i % G] = _mm256_setzero_ps();
     for (int64_t k = begin; k < begin + segment; ++k) {
-      const __m256 value = _mm256_broadcast_ss(x + k);
+      __m256 w[G];
       TESSERA_UNROLL
-      for (int g = 0; g < G; ++g) {
-        acc[g] = _mm256_fmadd_ps(LoadWeights<dtype>(weights + g * group_bytes, k), value, acc[g]);
+      for (int g = 0; g < G; ++g) w[g] = LoadWeights<dtype>(weights + g * group_bytes, k);
+      TESSERA_UNROLL
+      for (int r = 0; r < R; ++r) {
+        const __m256 value = _mm256_broadcast_ss(x + r * a.ldx + k);
+        TESSERA_UNROLL
+        for (int g = 0; g < G; ++g) acc[r][g] = _mm256_fmadd_ps(w[g], value, acc[r][g]);
       }
     }
     TESSERA_UNROLL
-    for (int g = 0; g < G; ++g) {
-      if (begin > 0) acc[g] = _mm256_add_ps(Stored(a, m, group + g), acc[g]);
-      Store(a, m, group + g, acc[g]);
+    for (int i = 0; i < R * G; ++i) {
+      const int r = i / G, g = i % G;
+      if (begin > 0) acc[r][g] = _mm256_add_ps(Stored(a, m + r, group + g), acc[r][g]);
+      Store(a, m + r, group + g, acc[r][g]);
     }
+  }
+}
+
+template <DType dtype, int R, int G>
+TESSERA_KERNEL_INLINE void FewRowsAllGroups(const MatmulArgs& a, int64_t group_bytes, int64_t m) {
+  int64_t g = a.group_begin;
+  for (; g + G <= a.group_end; g += G) FewRows<dtype, R, G>(a, group_bytes, g, m);
+  for (; g < a.group_end; ++g) FewRows<dtype, R, 1>(a, group_bytes, g, m);
+}
+
+/// Below this many rows converting a panel costs more than reading the weights again.
+inline constexpr int64_t kFewRows = 16;
+
+/// Rows in near-equal runs of at most kFloatRows.
+template <DType dtype>
+TESSERA_KERNEL_INLINE void MatmulFew(const MatmulArgs& a, int64_t group_bytes) {
+  const int64_t runs = (a.rows + kFloatRows - 1) / kFloatRows;
+  for (int64_t i = 0, m = 0; i < runs; ++i) {
+    const int64_t rows = (a.rows - m + runs - i - 1) / (runs - i);
+    switch (rows) {
+      case 1:
+        FewRowsAllGroups<dtype, 1, 4>(a, group_bytes, m);
+        break;
+      case 2:
+        FewRowsAllGroups<dtype, 2, 4>(a, group_bytes, m);
+        break;
+      case 3:
+        FewRowsAllGroups<dtype, 3, 4>(a, group_bytes, m);
+        break;
+      case 4:
+        FewRowsAllGroups<dtype, 4, 2>(a, group_bytes, m);
+        break;
+      case 5:
+        FewRowsAllGroups<dtype, 5, 2>(a, group_bytes, m);
+        break;
+      default:
+        FewRowsAllGroups<dtype, 6, 2>(a, group_bytes, m);
+        break;
+    }
+    m += rows;
   }
 }
 
@@ -134,12 +179,7 @@ TESSERA_KERNEL_INLINE void Tile(const MatmulArgs& a, int64_t group_bytes, int64_
 template <DType dtype>
 void MatmulFloat(const MatmulArgs& a) {
   const int64_t group_bytes = GroupBytes(dtype, a.k);
-  if (a.rows == 1) {
-    int64_t g = a.group_begin;
-    for (; g + 4 <= a.group_end; g += 4) OneRow<dtype, 4>(a, group_bytes, g, 0);
-    for (; g < a.group_end; ++g) OneRow<dtype, 1>(a, group_bytes, g, 0);
-    return;
-  }
+  if (a.rows < kFewRows) return MatmulFew<dtype>(a, group_bytes);
   for (int64_t m0 = 0; m0 < a.rows; m0 += kFloatTile) {
     const int64_t rows = Min(kFloatTile, a.rows - m0);
     int64_t g = a.group_begin;
