@@ -17,7 +17,7 @@ using graph::ValueId;
 /// own: the order of a call's arguments is the compiler's choice, the order of nodes must not be.
 class DecoderBuilder {
  public:
-  DecoderBuilder(const ModelConfig& config, const formats::ParameterIndex& index,
+  DecoderBuilder(const ModelConfig& config, const formats::ParameterIndex* index,
                  const Family& family)
       : config_(config),
         names_(config.naming == Naming::kGguf ? *family.gguf_names : *family.hf_names),
@@ -141,13 +141,21 @@ class DecoderBuilder {
   int64_t layer_ = 0;
 };
 
+Result<const Family*> CheckedFamily(const ModelConfig& config) {
+  TESSERA_RETURN_IF_ERROR(CheckConfig(config));
+  return FindFamily(config.family);
+}
+
 }  // namespace
 
 Result<graph::Graph> BuildGraph(const ModelConfig& config, const formats::ParameterIndex& index) {
-  TESSERA_RETURN_IF_ERROR(CheckConfig(config));
-  const Family* family = FindFamily(config.family);
-  TESSERA_CHECK(family != nullptr);
-  return DecoderBuilder(config, index, *family).Build();
+  TESSERA_ASSIGN_OR_RETURN(const Family* const family, CheckedFamily(config));
+  return DecoderBuilder(config, &index, *family).Build();
+}
+
+Result<graph::Graph> BuildGraph(const ModelConfig& config) {
+  TESSERA_ASSIGN_OR_RETURN(const Family* const family, CheckedFamily(config));
+  return DecoderBuilder(config, nullptr, *family).Build();
 }
 
 }  // namespace tessera::model

@@ -20,4 +20,7 @@ namespace tessera::model {
 /// harmless (a computed table such as `rotary_emb.inv_freq`). Reads no weight bytes.
 Result<graph::Graph> BuildGraph(const ModelConfig& config, const formats::ParameterIndex& index);
 
+/// The same graph before any weights are there: for planning from config.json alone.
+Result<graph::Graph> BuildGraph(const ModelConfig& config);
+
 }  // namespace tessera::model

@@ -47,6 +47,8 @@ inline constexpr std::string_view kHfHarmlessKeys[] = {
     "use_flash_attention_2",
     "torchscript",
     "chunk_size_feed_forward",
+    // What a trainer or tokenizer took at most; max_position_embeddings counts.
+    "max_sequence_length",
     // What a Python call returns.
     "output_attentions",
     "output_hidden_states",

@@ -35,8 +35,8 @@ void AddPart(std::string& message, std::string_view title, const std::vector<std
 
 graph::ValueId WeightLedger::Want(const std::string& name, const tensor::Shape& shape) {
   const graph::ValueId id = builder_.Parameter(name, shape);
-  if (!wanted_.insert(name).second) return id;
-  const formats::ParameterEntry* entry = index_.Find(name);
+  if (!wanted_.insert(name).second || index_ == nullptr) return id;
+  const formats::ParameterEntry* entry = index_->Find(name);
   if (entry == nullptr) {
     missing_.push_back(name);
   } else if (entry->shape != shape) {
@@ -50,8 +50,9 @@ graph::ValueId WeightLedger::Want(const std::string& name, const tensor::Shape& 
 }
 
 Status WeightLedger::Finish(const ModelConfig& config) const {
+  if (index_ == nullptr) return {};
   std::vector<std::string> unknown;
-  for (const formats::ParameterEntry& entry : index_.entries()) {
+  for (const formats::ParameterEntry& entry : index_->entries()) {
     if (wanted_.contains(entry.name) || IsHarmless(entry.name, config)) continue;
     unknown.push_back(entry.name);
   }

@@ -16,8 +16,8 @@ namespace tessera::model {
 
 class WeightLedger {
  public:
-  /// Both must outlive the ledger.
-  WeightLedger(const formats::ParameterIndex& index, graph::Builder& builder)
+  /// Both must outlive the ledger. Without index nothing is checked.
+  WeightLedger(const formats::ParameterIndex* index, graph::Builder& builder)
       : index_(index), builder_(builder) {}
 
   /// A parameter node for the weight; notes whether the file has it with this shape and a type that
@@ -28,7 +28,7 @@ class WeightLedger {
   Status Finish(const ModelConfig& config) const;
 
  private:
-  const formats::ParameterIndex& index_;
+  const formats::ParameterIndex* index_;
   graph::Builder& builder_;
   std::unordered_set<std::string> wanted_;
   std::vector<std::string> missing_;
