@@ -7,20 +7,15 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <array>
-#include <cstring>
 #include <memory>
-#include <numeric>
-#include <vector>
 
 #include "cli/environment.h"
+#include "cli/machine_probe.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 
-#include "base/clock.h"
 #include "base/json.h"
-#include "base/thread_pool.h"
 #include "base/topology.h"
 
 namespace tessera::cli {
@@ -31,34 +26,6 @@ struct Options {
   bool offline = false;
   std::string cache_dir;
 };
-
-/// Bytes a second that `threads` pinned threads read together from memory that no cache holds.
-double ReadBandwidth(const Topology& topology, int threads) {
-  constexpr size_t kWords = (256u << 20) / sizeof(uint64_t);  // 8 times a large L3.
-  const auto words = std::make_unique<uint64_t[]>(kWords);
-  std::iota(words.get(), words.get() + kWords, uint64_t{1});
-  std::vector<int> cpus;
-  for (const Core& core : topology.cores) cpus.push_back(core.cpu);
-  cpus.resize(std::min(cpus.size(), static_cast<size_t>(threads)));
-  ThreadPool pool(threads, cpus);
-  std::vector<uint64_t> sums(static_cast<size_t>(threads) * 8);
-  double best = 0;
-  for (int round = 0; round < 4; ++round) {
-    const TimePoint begin = Clock::Real().Now();
-    pool.Run([&](int worker) {
-      const size_t share = kWords / static_cast<size_t>(threads);
-      const uint64_t* data = words.get() + share * static_cast<size_t>(worker);
-      std::array<uint64_t, 8> sum{};  // Independent chains, so that loads and not adds limit.
-      for (size_t i = 0; i + 8 <= share; i += 8)
-        for (size_t lane = 0; lane < 8; ++lane) sum[lane] += data[i + lane];
-      sums[static_cast<size_t>(worker) * 8] = std::accumulate(sum.begin(), sum.end(), uint64_t{0});
-    });
-    const double seconds = Seconds(Clock::Real().Now() - begin);
-    best = std::max(best, static_cast<double>(kWords * sizeof(uint64_t)) / seconds);
-  }
-  // The sums are used, so that the reads cannot be optimised away.
-  return sums[0] == 0 ? 0 : best;
-}
 
 /// "200", or the reason why the hub cannot be reached.
 std::string AskHub(const std::string& endpoint) {
@@ -99,8 +66,8 @@ json::Object Examine(const Options& options) {
   report["memory"] = {
       {"bytes", topology.memory_bytes},
       {"available", topology.memory_available},
-      {"read_bytes_per_second_1_thread", ReadBandwidth(topology, 1)},
-      {"read_bytes_per_second", ReadBandwidth(topology, topology.DefaultThreads())}};
+      {"read_bytes_per_second_1_thread", MeasureReadBandwidth(topology, 1)},
+      {"read_bytes_per_second", MeasureReadBandwidth(topology, topology.DefaultThreads())}};
   json::Object tools;
   for (const char* tool : {"iree-compile", "curl", "mpirun", "kubectl", "psql"})
     tools[tool] = FindTool(tool);

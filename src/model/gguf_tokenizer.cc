@@ -29,7 +29,8 @@ Status ReadId(const formats::Metadata& metadata, std::string_view name, int64_t&
   return {};
 }
 
-Status ReadFlag(const formats::Metadata& metadata, std::string_view name, bool& flag) {
+Status ReadFlag(const formats::Metadata& metadata, std::string_view name,
+                std::optional<bool>& flag) {
   const std::string key = fmt::format("tokenizer.ggml.{}", name);
   if (metadata.Find(key) == nullptr) return {};
   TESSERA_ASSIGN_OR_RETURN(flag, metadata.Bool(key));
@@ -44,6 +45,9 @@ Result<GgufTokenizer> ReadGgufTokenizer(const formats::Metadata& metadata) {
   if (metadata.Find("tokenizer.ggml.pre") != nullptr) {
     TESSERA_ASSIGN_OR_RETURN(t.pre, metadata.Text("tokenizer.ggml.pre"));
   }
+  if (metadata.Find("general.name") != nullptr) {
+    TESSERA_ASSIGN_OR_RETURN(t.model_name, metadata.Text("general.name"));
+  }
   const std::vector<std::string>* tokens = metadata.Strings("tokenizer.ggml.tokens");
   if (tokens == nullptr || tokens->empty()) {
     return Fail(NotFound("'tokenizer.ggml.tokens' is missing or no array of strings"));
@@ -54,13 +58,13 @@ Result<GgufTokenizer> ReadGgufTokenizer(const formats::Metadata& metadata) {
   TESSERA_RETURN_IF_ERROR(
       ReadArray(metadata, "tokenizer.ggml.token_type", count, true, t.token_types));
   TESSERA_RETURN_IF_ERROR(ReadArray(metadata, "tokenizer.ggml.merges", count, false, t.merges));
+  TESSERA_RETURN_IF_ERROR(ReadArray(metadata, "tokenizer.ggml.precompiled_charsmap", count, false,
+                                    t.precompiled_charsmap));
   TESSERA_RETURN_IF_ERROR(ReadId(metadata, "bos", t.bos_id));
   TESSERA_RETURN_IF_ERROR(ReadId(metadata, "eos", t.eos_id));
   TESSERA_RETURN_IF_ERROR(ReadId(metadata, "eot", t.eot_id));
   TESSERA_RETURN_IF_ERROR(ReadId(metadata, "unknown", t.unk_id));
   TESSERA_RETURN_IF_ERROR(ReadId(metadata, "padding", t.pad_id));
-  // Files without the key are old; their readers added BOS for these two kinds.
-  t.add_bos = t.model == "llama" || t.pre == "llama-bpe";
   TESSERA_RETURN_IF_ERROR(ReadFlag(metadata, "add_bos_token", t.add_bos));
   TESSERA_RETURN_IF_ERROR(ReadFlag(metadata, "add_eos_token", t.add_eos));
   TESSERA_RETURN_IF_ERROR(ReadFlag(metadata, "add_space_prefix", t.add_space_prefix));

@@ -21,14 +21,17 @@ namespace tessera::model {
 /// A tokenizer in a GGUF's metadata; the same fields as text::GgufVocabulary, which this layer may
 /// not include. Spans point into the ParameterIndex's metadata.
 struct GgufTokenizer {
-  std::string model;  // tokenizer.ggml.model
-  std::string pre;    // tokenizer.ggml.pre, may be empty
+  std::string model;       // tokenizer.ggml.model
+  std::string pre;         // tokenizer.ggml.pre, may be empty
+  std::string model_name;  // general.name, may be empty.
   std::span<const std::string> tokens;
-  std::span<const float> scores;         // May be empty.
-  std::span<const int32_t> token_types;  // May be empty.
-  std::span<const std::string> merges;   // May be empty.
+  std::span<const float> scores;                  // May be empty.
+  std::span<const int32_t> token_types;           // May be empty.
+  std::span<const std::string> merges;            // May be empty.
+  std::span<const uint8_t> precompiled_charsmap;  // "t5"; may be empty.
   int64_t bos_id = -1, eos_id = -1, eot_id = -1, unk_id = -1, pad_id = -1;
-  bool add_bos = false, add_eos = false, add_space_prefix = true, remove_extra_whitespaces = false;
+  /// Empty where the file does not say; the default depends on model and pre-tokenizer.
+  std::optional<bool> add_bos, add_eos, add_space_prefix, remove_extra_whitespaces;
 };
 
 /// The text of tokenizer.json.
