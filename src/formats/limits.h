@@ -29,17 +29,17 @@ inline constexpr uint64_t kMaxGgufSplits = 1024;
 inline constexpr uint64_t kMaxSafetensorsHeaderBytes = 100'000'000;
 inline constexpr uint32_t kMaxSafetensorsJsonDepth = 8;
 /// Bytes of a model.safetensors.index.json.
-inline constexpr uint64_t kMaxSafetensorsIndexBytes = 256u << 20;
+inline constexpr uint64_t kMaxSafetensorsIndexBytes = 64u << 20;
 /// Files that one safetensors index may name.
 inline constexpr uint64_t kMaxSafetensorsShards = 4096;
 
 /// Bytes of the metadata text of one IRPA entry that is parsed for dtype and shape.
 inline constexpr uint64_t kMaxIrpaMetadataBytes = 64u << 10;
 /// Bytes that Materialise() makes of one splat.
-inline constexpr uint64_t kMaxSplatBytes = 1ull << 30;
+inline constexpr uint64_t kMaxSplatBytes = 256u << 20;
 /// Ranks of a sharded dataset.
 inline constexpr uint64_t kMaxIrpaRanks = 1024;
 /// Bytes of a dataset's JSON blobs (a GGUF import carries a whole tokenizer).
-inline constexpr uint64_t kMaxIrpaJsonBytes = 256u << 20;
+inline constexpr uint64_t kMaxIrpaJsonBytes = 64u << 20;
 
 }  // namespace tessera::formats

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
+
 #include "base/check.h"
 #include "formats/limits.h"
 
@@ -46,14 +48,16 @@ Result<std::vector<std::byte>> ParameterIndex::Materialise(const ParameterEntry&
         ResourceExhausted(fmt::format("splat {} stands for {} bytes, more than the limit of {}",
                                       entry.name, entry.bytes, kMaxSplatBytes)));
   std::vector<std::byte> bytes(entry.bytes);
-  for (size_t i = 0; i < bytes.size(); ++i)
-    bytes[i] = entry.splat->pattern[i % entry.splat->pattern_bytes];
+  const size_t pattern = entry.splat->pattern_bytes;  // Divides the length.
+  for (size_t i = 0; i < bytes.size(); i += pattern)
+    std::memcpy(&bytes[i], entry.splat->pattern.data(), pattern);
   return bytes;
 }
 
 uint64_t ParameterIndex::total_bytes() const {
   uint64_t total = 0;
-  for (const ParameterEntry& entry : entries_) total += entry.bytes;
+  for (const ParameterEntry& entry : entries_)
+    if (AddOverflows(total, entry.bytes, &total)) return ~uint64_t{0};
   return total;
 }
 

@@ -73,7 +73,7 @@ class ParameterIndex {
   /// The bytes of an entry, splats repeated: for small entries and tests. kResourceExhausted past
   /// kMaxSplatBytes, since a splat's size costs its file nothing.
   Result<std::vector<std::byte>> Materialise(const ParameterEntry& entry) const;
-  /// Sum over the entries, splats included.
+  /// Sum over the entries, splats included (2^64 - 1 when they claim more).
   uint64_t total_bytes() const;
 
   // For the parsers and for joining shards. kAlreadyExists for a name that is there
