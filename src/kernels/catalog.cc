@@ -5,6 +5,7 @@
 
 #include "kernels/ref/ref.h"
 #include "kernels/x86/avx2.h"
+#include "kernels/x86/avx512.h"
 
 namespace tessera::kernels {
 namespace {
@@ -12,6 +13,7 @@ namespace {
 using tensor::DType;
 constexpr auto kNone = std::nullopt;
 constexpr auto kAvx2 = KernelIsa::kAvx2;
+constexpr auto kVnni = KernelIsa::kAvx512Vnni;
 constexpr auto kRef = KernelIsa::kRef;
 constexpr auto kAny = RowsClass::kAny;
 constexpr auto kOne = RowsClass::kOne;
@@ -20,6 +22,23 @@ constexpr auto kMany = RowsClass::kMany;
 // clang-format off
 const Entry kCatalog[] = {
   // op, weights, rows, isa, name, function
+  {Op::kMatmul, DType::kQ4_0, kOne, kVnni, "matmul.q4_0.p8.gemv.avx512_vnni", &avx512::MatmulOneRow<DType::kQ4_0>},
+  {Op::kMatmul, DType::kQ4_0, kMany, kVnni, "matmul.q4_0.p8.gemm.avx512_vnni", &avx512::MatmulRows<DType::kQ4_0>},
+  {Op::kMatmul, DType::kQ4_1, kOne, kVnni, "matmul.q4_1.p8.gemv.avx512_vnni", &avx512::MatmulOneRow<DType::kQ4_1>},
+  {Op::kMatmul, DType::kQ4_1, kMany, kVnni, "matmul.q4_1.p8.gemm.avx512_vnni", &avx512::MatmulRows<DType::kQ4_1>},
+  {Op::kMatmul, DType::kQ8_0, kOne, kVnni, "matmul.q8_0.p8.gemv.avx512_vnni", &avx512::MatmulOneRow<DType::kQ8_0>},
+  {Op::kMatmul, DType::kQ8_0, kMany, kVnni, "matmul.q8_0.p8.gemm.avx512_vnni", &avx512::MatmulRows<DType::kQ8_0>},
+  {Op::kMatmul, DType::kQ5_0, kOne, kVnni, "matmul.q5_0.p8.gemv.avx512_vnni", &avx512::MatmulOneRow<DType::kQ5_0>},
+  {Op::kMatmul, DType::kQ5_0, kMany, kVnni, "matmul.q5_0.p8.gemm.avx512_vnni", &avx512::MatmulRows<DType::kQ5_0>},
+  {Op::kMatmul, DType::kQ5_1, kOne, kVnni, "matmul.q5_1.p8.gemv.avx512_vnni", &avx512::MatmulOneRow<DType::kQ5_1>},
+  {Op::kMatmul, DType::kQ5_1, kMany, kVnni, "matmul.q5_1.p8.gemm.avx512_vnni", &avx512::MatmulRows<DType::kQ5_1>},
+  {Op::kMatmul, DType::kQ4_K, kOne, kVnni, "matmul.q4_k.p8.gemv.avx512_vnni", &avx512::MatmulOneRow<DType::kQ4_K>},
+  {Op::kMatmul, DType::kQ4_K, kMany, kVnni, "matmul.q4_k.p8.gemm.avx512_vnni", &avx512::MatmulRows<DType::kQ4_K>},
+  {Op::kMatmul, DType::kQ5_K, kOne, kVnni, "matmul.q5_k.p8.gemv.avx512_vnni", &avx512::MatmulOneRow<DType::kQ5_K>},
+  {Op::kMatmul, DType::kQ5_K, kMany, kVnni, "matmul.q5_k.p8.gemm.avx512_vnni", &avx512::MatmulRows<DType::kQ5_K>},
+  {Op::kMatmul, DType::kQ6_K, kOne, kVnni, "matmul.q6_k.p8.gemv.avx512_vnni", &avx512::MatmulOneRow<DType::kQ6_K>},
+  {Op::kMatmul, DType::kQ6_K, kMany, kVnni, "matmul.q6_k.p8.gemm.avx512_vnni", &avx512::MatmulRows<DType::kQ6_K>},
+
   {Op::kMatmul, DType::kQ4_0, kOne, kAvx2, "matmul.q4_0.p8.gemv.avx2", &avx2::MatmulOneRow<DType::kQ4_0>},
   {Op::kMatmul, DType::kQ4_0, kMany, kAvx2, "matmul.q4_0.p8.gemm.avx2", &avx2::MatmulRows<DType::kQ4_0>},
   {Op::kMatmul, DType::kQ4_1, kOne, kAvx2, "matmul.q4_1.p8.gemv.avx2", &avx2::MatmulOneRow<DType::kQ4_1>},
