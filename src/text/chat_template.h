@@ -3,8 +3,8 @@
 // ChatTemplate: messages -> prompt text, by the model's own Jinja template (minijinja in textkit/)
 // in the environment that transformers gives it: trim_blocks, lstrip_blocks, loop controls,
 // raise_exception, strftime_now, tojson without HTML escaping, the generation tag, Python's
-// printing of values. Fuel, recursion and output limits bound hostile templates (limits.h).
-// Immutable and thread-safe.
+// printing of values. Fuel, recursion and output limits bound hostile templates
+// (template_limits.h). Immutable and thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -36,6 +36,10 @@ class ChatTemplate {
   /// kInvalidArgument with the template's own words when it calls raise_exception or fails,
   /// kResourceExhausted past a limit.
   virtual Result<std::string> Render(const RenderInput& input) const = 0;
+  /// The same for a request that still is JSON text ("messages", "tools", "documents",
+  /// "add_generation_prompt", "vars": textkit_template.h), so that integers of any width survive.
+  virtual Result<std::string> RenderRequest(std::string_view request_json,
+                                            int64_t now_unix_seconds) const = 0;
   virtual const std::string& source() const = 0;
 };
 

@@ -23,11 +23,16 @@ typedef struct tk_template tk_template;
  * TK_RESOURCE_EXHAUSTED: it is too long. */
 tk_code tk_template_parse(tk_slice source, tk_template** out, tk_buffer* error);
 
-/* Renders with the members of `variables_json` (one JSON object in UTF-8; key order is kept,
- * integers stay integers) as variables. strftime_now shows `now_unix_seconds` in UTC.
- * TK_INVALID_ARGUMENT: the template failed; the message is raise_exception's own text when it
- * called that. TK_RESOURCE_EXHAUSTED: past a limit on steps, recursion, nesting or bytes. */
-tk_code tk_template_render(const tk_template* handle, tk_slice variables_json,
+/* Renders a request, one JSON object in UTF-8 with any of
+ *   messages, tools, documents   any JSON value; null counts as absent; absent tools and documents
+ *                                are None in the template
+ *   add_generation_prompt        false when absent
+ *   vars                         an object whose members are further variables
+ * Key order is kept, integers stay integers (128 bits). strftime_now shows `now_unix_seconds` in
+ * UTC. TK_INVALID_ARGUMENT: the template failed, the message is raise_exception's own text when it
+ * called that; or the request has another member. TK_RESOURCE_EXHAUSTED: past a limit on steps,
+ * recursion, nesting or bytes. */
+tk_code tk_template_render(const tk_template* handle, tk_slice request_json,
                            int64_t now_unix_seconds, tk_buffer* text, tk_buffer* error);
 
 void tk_template_free(tk_template* handle);

@@ -75,14 +75,12 @@ impl Template {
         Ok(Template { source })
     }
 
-    /// Renders with the members of the JSON object `variables`.
-    pub fn render(&self, variables: &str, now_unix_seconds: i64) -> Result<String> {
+    /// Renders a request: a JSON object with "messages", "tools", "documents",
+    /// "add_generation_prompt" and "vars" (see `textkit_template.h`).
+    pub fn render(&self, request: &str, now_unix_seconds: i64) -> Result<String> {
         meter::start(now_unix_seconds);
-        let root = json_in::parse(variables).map_err(explain)?;
-        if value::kind(&root) != value::Kind::Dict {
-            return Err(Error::invalid("template variables must be a JSON object"));
-        }
-        self.render_root(root)
+        let request = json_in::parse(request).map_err(explain)?;
+        self.render_root(variables(&request)?)
     }
 
     fn render_root(&self, root: Value) -> Result<String> {
@@ -99,6 +97,48 @@ impl Template {
             Err(error) => Err(explain(error)),
         }
     }
+}
+
+/// The variables of a request, as transformers passes them: tools and documents are None when
+/// absent, add_generation_prompt is false.
+fn variables(request: &Value) -> Result<Value> {
+    let Some(request) = request.downcast_object_ref::<value::Dict>() else {
+        return Err(Error::invalid("a render request must be a JSON object"));
+    };
+    let mut all: Vec<(Value, Value)> =
+        vec![("add_generation_prompt".into(), false.into()), ("tools".into(), ().into()), ("documents".into(), ().into())];
+    let mut vars = None;
+    for (key, given) in request.entries() {
+        match key.as_str().unwrap_or_default() {
+            "messages" | "tools" | "documents" | "add_generation_prompt" => {
+                if !given.is_none() {
+                    all.push((key.clone(), given.clone()));
+                }
+            }
+            // The time travels beside the request (`now_unix_seconds`).
+            "now" => {}
+            "vars" if given.is_none() => {}
+            "vars" => vars = Some(given.clone()),
+            other => {
+                return Err(Error::invalid(format!(
+                    "unknown member '{other}' of a render request; known are messages, tools, \
+                     documents, add_generation_prompt, vars"
+                )))
+            }
+        }
+    }
+    if let Some(vars) = vars {
+        let Some(vars) = vars.downcast_object_ref::<value::Dict>() else {
+            return Err(Error::invalid("'vars' must be a JSON object"));
+        };
+        for (key, given) in vars.entries() {
+            if request.get(key).is_some_and(|v| !v.is_none()) && key.as_str() != Some("vars") {
+                return Err(Error::invalid(format!("'{key}' is given twice, also in 'vars'")));
+            }
+            all.push((key.clone(), given.clone()));
+        }
+    }
+    value::dict(all).map_err(explain)
 }
 
 /// The error in words for people, classed by whose fault it is.
@@ -141,14 +181,14 @@ pub unsafe extern "C" fn tk_template_parse(
 #[no_mangle]
 pub unsafe extern "C" fn tk_template_render(
     template: *const Template,
-    variables: Slice,
+    request: Slice,
     now_unix_seconds: i64,
     text: *mut Buffer,
     error: *mut Buffer,
 ) -> i32 {
     guard(error, || {
         let template = borrow(template, "template")?;
-        let rendered = template.render(variables.text("variables")?, now_unix_seconds)?;
+        let rendered = template.render(request.text("request")?, now_unix_seconds)?;
         put(text, rendered.into());
         Ok(())
     })

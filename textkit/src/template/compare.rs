@@ -15,7 +15,7 @@ fn is_number(k: Kind) -> bool {
 
 /// a == b. Visits are work, since shared sub-lists can make a small value large to compare.
 pub fn equals(a: &Value, b: &Value) -> Res<bool> {
-    meter::charge(1)?;
+    meter::charge(meter::VISIT)?;
     let (ka, kb) = (kind(a), kind(b));
     if is_number(ka) && is_number(kb) {
         return Ok(match (as_int(a), as_int(b)) {
@@ -89,7 +89,7 @@ pub fn is_same(a: &Value, b: &Value) -> bool {
 /// Python's ordering; None when both are numbers and one is NaN, an error between types that
 /// Python does not order.
 pub fn compare(a: &Value, b: &Value) -> Res<Option<Ordering>> {
-    meter::charge(1)?;
+    meter::charge(meter::VISIT)?;
     let (ka, kb) = (kind(a), kind(b));
     if is_number(ka) && is_number(kb) {
         return Ok(match (as_int(a), as_int(b)) {

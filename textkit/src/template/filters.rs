@@ -276,7 +276,7 @@ fn map(state: &State, value: &Value, args: &mut Args) -> Res {
 }
 
 fn passes(state: &State, test: &mut Vec<Value>, name: Option<&str>, value: Value) -> Res<bool> {
-    meter::charge(1)?;
+    meter::charge(meter::VISIT)?;
     match name {
         None => Ok(value.is_true()),
         Some(name) => {

@@ -21,6 +21,8 @@ pub const MAX_VALUE_BYTES: usize = 32 << 20;
 /// templates that double strings or search in large ones. Prompts built by repeated
 /// concatenation are quadratic, hence the room.
 pub const MAX_WORK_BYTES: usize = 1 << 30;
+/// What visiting one value costs in that account: about as long as copying so many bytes.
+pub const VISIT: usize = 64;
 /// Nesting of lists and dicts. Values are dropped and printed recursively.
 pub const MAX_VALUE_DEPTH: u32 = 100;
 /// Items of range(): the limit of Jinja's sandbox.

@@ -68,7 +68,7 @@ fn write_repr_bounded(out: &mut String, value: &Value) -> Res<()> {
     if out.len() > meter::MAX_VALUE_BYTES {
         return meter::charge_value(out.len());
     }
-    meter::charge(1)?;
+    meter::charge(meter::VISIT)?;
     match kind(value) {
         Kind::Str => {
             let s = value.as_str().unwrap_or_default();

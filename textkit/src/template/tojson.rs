@@ -54,7 +54,7 @@ pub fn filter(_: &State, value: &Value, args: &mut Args) -> Res {
 
 impl Writer {
     fn value(&mut self, value: &Value, depth: usize) -> Res<()> {
-        meter::charge(1)?;
+        meter::charge(meter::VISIT)?;
         if self.out.len() > meter::MAX_VALUE_BYTES {
             return meter::charge_value(self.out.len());
         }

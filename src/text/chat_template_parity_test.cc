@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every row of fixtures/chat_templates and fixtures/jinja: text that transformers rendered with the
+// real templates, and the errors that it met.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+#include "base/json.h"
+#include "support/fixtures.h"
+#include "text/chat_template.h"
+#include "text/render_lines.h"
+#include "text/test_vocabularies.h"
+
+namespace tessera::text {
+namespace {
+
+using testing::ReadAll;
+using testing::ReadJson;
+using testing::ReadJsonLines;
+using testing::Shared;
+using testing::TestData;
+
+constexpr int64_t kClock = 1'768'480'496;  // 2026-01-15T12:34:56
+
+/// Rows where we succeed although the reference fails, by "template/id", with the reason.
+/// Empty: we fail wherever the reference does.
+const std::map<std::string, std::string>& Deviations() {
+  static const std::map<std::string, std::string> kNone;
+  return kNone;
+}
+
+std::string Text(const json::Object& object, std::string_view key) {
+  return std::string(object.at(key).as_string());
+}
+
+std::string TemplateText(const json::Object& source) {
+  const std::string file = Text(source, "file");
+  if (Text(source, "registry") == "npm") {
+    const auto path = TestData("npm/node_modules/" + Text(source, "package") + "/" + file);
+    return Text(ReadJson(path).as_object(), "chat_template");
+  }
+  if (file.ends_with(".jinja")) {
+    return ReadAll(TestData("llama_cpp_models/templates" + file.substr(file.rfind('/'))));
+  }
+  const auto gguf = ReadGgufTokenizer(TestData(file.substr(file.rfind('/') + 1)));
+  return gguf.texts.at("tokenizer.chat_template");
+}
+
+/// Compares an outcome with a row's "expected" or "error"; empty = they agree.
+std::string Difference(const Result<std::string>& got, const json::Object& row) {
+  if (const auto* expected = row.if_contains("expected")) {
+    if (!got.has_value()) return "failed: " + got.error().ToString();
+    return *got == std::string_view(expected->as_string()) ? "" : "got " + *got;
+  }
+  const json::Object& error = row.at("error").as_object();
+  const std::string kind = Text(error, "kind");
+  if (got.has_value()) return "rendered, but the reference fails with " + kind;
+  if (kind != "raise_exception" || got.error().message() == Text(error, "message")) return "";
+  return "the message is " + got.error().message();
+}
+
+class Counts {
+ public:
+  void Check(const std::string& id, const Result<std::string>& got, const json::Object& row) {
+    ++rows_;
+    const std::string difference = Difference(got, row);
+    const auto listed = Deviations().find(id);
+    if (listed == Deviations().end()) {
+      EXPECT_EQ(difference, "") << id;
+    } else {
+      EXPECT_NE(difference, "") << id << " agrees: take it off the list";
+    }
+  }
+  int rows() const { return rows_; }
+
+ private:
+  int rows_ = 0;
+};
+
+TEST(ChatTemplateParity, EverySnippetRendersAsJinja) {
+  Counts counts;
+  for (const json::Value& value : ReadJsonLines(Shared("fixtures/jinja/snippets.jsonl"))) {
+    const json::Object& row = value.as_object();
+    const auto parsed = ChatTemplate::Parse(Text(row, "template"));
+    Result<std::string> got = Fail(StatusOf(parsed));
+    if (parsed.has_value()) {
+      RenderInput input;
+      input.vars = row.at("vars").as_object();
+      input.now_unix_seconds = kClock;
+      got = (*parsed)->Render(input);
+    }
+    counts.Check("snippets/" + Text(row, "id"), got, row);
+  }
+  EXPECT_GE(counts.rows(), 50);
+}
+
+TEST(ChatTemplateParity, EveryConversationRendersAsTransformers) {
+  std::map<std::string, json::Object> conversations;
+  const json::Value inputs = ReadJson(Shared("fixtures/inputs/conversations.json"));
+  for (const json::Value& value : inputs.as_array()) {
+    conversations[Text(value.as_object(), "id")] = value.as_object();
+  }
+  const json::Value manifest = ReadJson(Shared("fixtures/chat_templates/templates.json"));
+  Counts counts;
+  for (const auto& [name, source] : manifest.at("templates").as_object()) {
+    const std::string text = TemplateText(source.as_object());
+    const auto parsed = ChatTemplate::Parse(text);
+    ASSERT_TRUE(parsed.has_value()) << name << ": " << parsed.error().ToString();
+    const std::string file = "fixtures/chat_templates/" + std::string(name) + ".jsonl";
+    for (const json::Value& value : ReadJsonLines(Shared(file))) {
+      const json::Object& row = value.as_object();
+      const json::Object& conversation = conversations.at(Text(row, "conversation"));
+      RenderInput input;
+      input.messages = conversation.at("messages");
+      if (const auto* tools = conversation.if_contains("tools")) input.tools = *tools;
+      input.add_generation_prompt = row.at("add_generation_prompt").as_bool();
+      input.vars = row.at("vars").as_object();
+      input.now_unix_seconds = kClock;
+      const std::string id = std::string(name) + "/" + Text(row, "id");
+      counts.Check(id, (*parsed)->Render(input), row);
+    }
+  }
+  EXPECT_GE(counts.rows(), 31 * 58);
+}
+
+}  // namespace
+}  // namespace tessera::text
