@@ -19,6 +19,21 @@ struct Block {
   __m256i scales;  // Q6_K: two int16 scales per row, of the two halves of the block
 };
 
+/// Weights are read once and in order, and groups follow each other: this far ahead the line is
+/// needed soon, if not by this group then by the next. 1 KiB to 8 KiB measured ever better (20 ->
+/// 28 GB/s, Q4_1 4096x4096, one thread), hardware prefetch alone 23.
+inline constexpr int64_t kPrefetchBytes = 8192;
+
+/// Fetches what lies kPrefetchBytes behind block b of `bytes` bytes.
+template <int64_t bytes>
+TESSERA_KERNEL_INLINE void PrefetchBlock(const std::byte* group, int64_t b) {
+  const std::byte* at = group + b * bytes + kPrefetchBytes;
+  TESSERA_UNROLL
+  for (int64_t line = 0; line < bytes; line += 64) {
+    _mm_prefetch(reinterpret_cast<const char*>(at + line), _MM_HINT_T0);
+  }
+}
+
 /// Dot products of one block: [activation row][group], lane = weight row.
 template <int R, int G>
 struct Dots {
@@ -61,6 +76,7 @@ template <DType dtype>
 struct Source {
   using F = Format<dtype>;
   using Codes = std::conditional_t<F::kBits == 4, U4, std::conditional_t<F::kBits == 5, U5, S8>>;
+  static constexpr int64_t kBytes = F::kBytes;  // of a block of 32 x 8
   static constexpr bool kHasMin = F::kHasMin;
   static constexpr int kZero = F::kZero;
 
@@ -82,6 +98,7 @@ struct Source {
 template <DType dtype>
 struct SuperSource {
   using Codes = std::conditional_t<dtype == DType::kQ4_K, U4, U5>;
+  static constexpr int64_t kBytes = SuperBytes(dtype) / 8;
   static constexpr bool kHasMin = true;
   static constexpr int kZero = 0;
 
@@ -118,6 +135,7 @@ struct Source<DType::kQ5_K> : SuperSource<DType::kQ5_K> {};
 template <>
 struct Source<DType::kQ6_K> {
   using Codes = U6Halves;
+  static constexpr int64_t kBytes = SuperBytes(DType::kQ6_K) / 8;
   static constexpr bool kHasMin = false;
   static constexpr int kZero = 32;
 

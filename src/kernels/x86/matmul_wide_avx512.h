@@ -138,6 +138,8 @@ TESSERA_KERNEL_INLINE void TileWide(const MatmulArgs& a, int64_t group_bytes, in
     for (int64_t b = begin; b < begin + segment; ++b) {
       WideBlock w;
       LoadWide<S>(first, second, blocks, b, &w);
+      PrefetchBlock<S::kBytes>(first, b);
+      PrefetchBlock<S::kBytes>(second, b);
       const int64_t at = b * a.q.rows + m0;
       int64_t r = 0;
       for (; r + kWideRows <= rows; r += kWideRows) {
