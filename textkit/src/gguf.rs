@@ -56,6 +56,7 @@ pub fn build(vocabulary: &Vocabulary) -> Result<Tokenizer> {
 fn build_unguarded(vocabulary: &Vocabulary) -> Result<Tokenizer> {
     check_sizes(vocabulary)?;
     let names = token_names(vocabulary)?;
+    let kinds = kinds(vocabulary, &names);
     let (mut inner, defaults) = match vocabulary.model {
         "gpt2" => {
             let pre = gguf_pre::find(vocabulary.pre)?;
@@ -67,7 +68,7 @@ fn build_unguarded(vocabulary: &Vocabulary) -> Result<Tokenizer> {
             Defaults { bos_id: None, eos_id: None, add_bos: true, add_eos: false },
         ),
         "llama" => (
-            gguf_models::scored_bpe(vocabulary, &names)?,
+            gguf_models::scored_bpe(vocabulary, &names, &kinds)?,
             Defaults { bos_id: Some(1), eos_id: Some(2), add_bos: true, add_eos: false },
         ),
         "t5" => (
@@ -81,7 +82,7 @@ fn build_unguarded(vocabulary: &Vocabulary) -> Result<Tokenizer> {
         }
     };
     inner
-        .add_tokens(added_tokens(vocabulary, &names))
+        .add_tokens(added_tokens(vocabulary, &names, &kinds))
         .map_err(|e| Error::invalid(format!("GGUF tokenizer: special tokens: {e}")))?;
     if let Some(processor) = post_processor(vocabulary, &names, &defaults)? {
         inner.with_post_processor(Some(processor));
@@ -200,23 +201,44 @@ const CONTROL_NAMES: &[&str] = &[
     "<|file_sep|>",
 ];
 
-/// Unknown, control and user-defined tokens are recognised in raw text; the first two are special.
-fn added_tokens(v: &Vocabulary, names: &[String]) -> Vec<AddedToken> {
+/// What reading text does with a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Made by the model.
+    Normal,
+    /// Found in raw text before the model sees it.
+    UserDefined,
+    /// As user-defined, but only where special tokens are wanted.
+    Special,
+}
+
+fn kinds(v: &Vocabulary, names: &[String]) -> Vec<Kind> {
+    // Gemma 4 has "</s>" as an ordinary HTML token.
+    let is_gemma4 = names.iter().any(|n| n == "<|tool_response>");
+    let kind = |(id, name): (usize, &String)| {
+        let is_named = CONTROL_NAMES.contains(&name.as_str()) && !(is_gemma4 && name == "</s>");
+        match v.token_types.get(id).copied().unwrap_or(1) {
+            _ if is_named => Kind::Special,
+            UNKNOWN | CONTROL => Kind::Special,
+            USER_DEFINED => Kind::UserDefined,
+            _ => Kind::Normal,
+        }
+    };
+    names.iter().enumerate().map(kind).collect()
+}
+
+fn added_tokens(v: &Vocabulary, names: &[String], kinds: &[Kind]) -> Vec<AddedToken> {
     // Phi-3's special tokens swallow the white space after them; only the model's name tells.
     let model_name = v.model_name.to_lowercase();
     let is_phi3 = model_name.contains("phi-3") || model_name.contains("phi3");
-    // Gemma 4 has "</s>" as an ordinary HTML token.
-    let is_gemma4 = names.iter().any(|n| n == "<|tool_response>");
     let mut added = Vec::new();
-    for (id, name) in names.iter().enumerate() {
-        let kind = v.token_types.get(id).copied().unwrap_or(1);
-        let is_named = CONTROL_NAMES.contains(&name.as_str()) && !(is_gemma4 && name == "</s>");
-        let special = is_named || kind == UNKNOWN || kind == CONTROL;
-        if !special && kind != USER_DEFINED {
+    for (name, kind) in names.iter().zip(kinds) {
+        if *kind == Kind::Normal {
             continue;
         }
         let rstrip = is_phi3 && !["<unk>", "<s>", "<|endoftext|>"].contains(&name.as_str());
-        added.push(AddedToken::from(name, special).normalized(false).rstrip(rstrip));
+        let token = AddedToken::from(name, *kind == Kind::Special);
+        added.push(token.normalized(false).rstrip(rstrip));
     }
     added
 }

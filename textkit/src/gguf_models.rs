@@ -23,7 +23,7 @@ use tokenizers::{
 };
 
 use crate::abi::{Error, Result};
-use crate::gguf::Vocabulary;
+use crate::gguf::{Kind, Vocabulary};
 use crate::gguf_pre::PreTokenizer;
 use crate::gguf_scores::merges_from_scores;
 
@@ -71,12 +71,12 @@ pub fn gemma_bpe(v: &Vocabulary, names: &[String]) -> Result<Tokenizer> {
 
 /// SentencePiece's BPE as llama.cpp runs it: the pair whose token has the best score merges first,
 /// the leftmost of equals.
-pub fn scored_bpe(v: &Vocabulary, names: &[String]) -> Result<Tokenizer> {
+pub fn scored_bpe(v: &Vocabulary, names: &[String], kinds: &[Kind]) -> Result<Tokenizer> {
     if v.scores.is_empty() {
         return Err(Error::invalid("tokenizer.ggml.scores is missing; model \"llama\" needs it"));
     }
     let vocab = vocab_of(names);
-    let merges = merges_from_scores(&vocab, names, v.scores)?;
+    let merges = merges_from_scores(&vocab, names, kinds, v.scores)?;
     let words_end_at_space = names.iter().all(|name| !has_inner_space(name));
     let mut tokenizer = Tokenizer::new(fallback_bpe(v, names, vocab, merges)?);
     let prefix = v.add_space_prefix.unwrap_or(true);

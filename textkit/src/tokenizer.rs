@@ -19,7 +19,7 @@ use crate::tokenizer_decode::Chain;
 
 /// Sizes that a hostile file or request could inflate; `src/text/limits.h` repeats them.
 pub const MAX_JSON_BYTES: usize = 256 << 20;
-pub const MAX_ENCODE_BYTES: usize = 16 << 20;
+pub const MAX_ENCODE_BYTES: usize = 8 << 20;
 pub const MAX_DECODE_TOKENS: usize = 16 << 20;
 /// Ids are at most this; the largest vocabulary we know has 262,144 tokens.
 pub const MAX_TOKEN_ID: u32 = (1 << 24) - 1;
@@ -296,4 +296,64 @@ fn plain_vocabulary(inner: &tokenizers::Tokenizer) -> Result<(AddedVocabulary, H
         .filter_map(|(id, token)| Some((*plain.get_vocab().get(&token.content)?, **id)))
         .collect();
     Ok((plain, ids))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TWO_TOKENS: &str = r#"{"version":"1.0","added_tokens":[
+        {"id":2,"content":"<|x|>","single_word":false,"lstrip":false,"rstrip":false,
+         "normalized":false,"special":false},
+        {"id":3,"content":"<t>","single_word":false,"lstrip":false,"rstrip":false,
+         "normalized":false,"special":false}],
+        "post_processor":POST,
+        "model":{"type":"BPE","vocab":{"a":0,"b":1},"merges":[]}}"#;
+
+    fn with_post(post: &str) -> Result<Tokenizer> {
+        Tokenizer::from_json(TWO_TOKENS.replace("POST", post).as_bytes())
+    }
+
+    fn template(pieces: &str) -> String {
+        format!(
+            r#"{{"type":"TemplateProcessing","single":[{pieces}],"pair":[
+                {{"Sequence":{{"id":"A","type_id":0}}}},{{"Sequence":{{"id":"B","type_id":1}}}}],
+                "special_tokens":{{"s":{{"id":"s","ids":[1,0],"tokens":["b","a"]}}}}}}"#
+        )
+    }
+
+    const TEXT: &str = r#"{"Sequence":{"id":"A","type_id":0}}"#;
+    const SPECIAL: &str = r#"{"SpecialToken":{"id":"s","type_id":0}}"#;
+
+    #[test]
+    fn what_the_template_puts_around_the_text_is_added_on_request_only() {
+        let tokenizer = with_post(&template(&format!("{SPECIAL},{TEXT},{SPECIAL}"))).unwrap();
+        assert_eq!(tokenizer.encode("a", true, true).unwrap(), [1, 0, 0, 1, 0]);
+        assert_eq!(tokenizer.encode("a", false, true).unwrap(), [0]);
+        assert_eq!(tokenizer.encode("", true, true).unwrap(), [1, 0, 1, 0]);
+    }
+
+    #[test]
+    fn a_template_without_the_text_or_with_it_twice_is_refused() {
+        for pieces in [SPECIAL.to_string(), format!("{TEXT},{TEXT}")] {
+            let error = with_post(&template(&pieces)).err().expect("refused");
+            assert_eq!(error.code, Code::InvalidArgument);
+            assert!(error.message.contains("post_processor"), "{}", error.message);
+        }
+    }
+
+    #[test]
+    fn plain_text_keeps_the_ids_of_the_tokens_that_stay() {
+        let tokenizer = with_post("null").unwrap();
+        assert_eq!(tokenizer.encode("a<|x|><t>", false, true).unwrap(), [0, 2, 3]);
+        // "<|x|>" is a chat marker by its brackets; its characters are no tokens here.
+        assert_eq!(tokenizer.encode("a<|x|><t>", false, false).unwrap(), [0, 3]);
+    }
+
+    #[test]
+    fn a_panic_of_a_deserializer_is_the_files_fault() {
+        let json = r#"{"version":"1.0","decoder":7,"model":{"type":"BPE","vocab":{},"merges":[]}}"#;
+        let error = Tokenizer::from_json(json.as_bytes()).err().expect("refused");
+        assert_eq!(error.code, Code::InvalidArgument);
+    }
 }

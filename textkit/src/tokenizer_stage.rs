@@ -221,3 +221,66 @@ fn strip_token(token: &str, content: char, start: usize, stop: usize) -> String 
     // The crate cuts both ends on their own and fails where they meet; nothing is left then.
     chars.get(front..chars.len() - back).unwrap_or(&[]).iter().collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokenizers::pre_tokenizers::byte_level::ByteLevel;
+    use tokenizers::Decoder;
+
+    fn stream(step: Step, tokens: &[&str]) -> String {
+        let mut stage = Stage::new(step);
+        let mut out = Vec::new();
+        for token in tokens {
+            stage.push(token.to_string(), &mut out);
+        }
+        stage.finish(&mut out);
+        out.concat()
+    }
+
+    #[test]
+    fn the_byte_table_is_the_crates() {
+        for c in ByteLevel::alphabet() {
+            let token = c.to_string();
+            let text = ByteLevel::default().decode(vec![token.clone()]).unwrap();
+            assert_eq!(String::from_utf8_lossy(&bytes_of_level(&token)), text);
+        }
+        let mut bytes: Vec<u8> =
+            ByteLevel::alphabet().iter().flat_map(|c| bytes_of_level(&c.to_string())).collect();
+        bytes.sort_unstable();
+        assert_eq!(bytes, (0..=255).collect::<Vec<u8>>());
+    }
+
+    #[test]
+    fn bytes_that_no_byte_can_save_do_not_wait() {
+        let mut bytes = vec![b'a', 0xff, 0xf0, 0x9f];
+        assert_eq!(take_utf8(&mut bytes), "a\u{fffd}");
+        assert_eq!(bytes, [0xf0, 0x9f]);
+        bytes.extend([0x8c, 0x8a, b'!']);
+        assert_eq!(take_utf8(&mut bytes), "\u{1f30a}!");
+        assert!(bytes.is_empty());
+    }
+
+    #[test]
+    fn a_suffix_ends_words_but_not_the_text() {
+        let step = Step::Suffix { suffix: "</w>".into() };
+        assert_eq!(stream(step.clone(), &["he", "llo</w>", "you</w>"]), "hello you");
+        assert_eq!(stream(step, &[]), "");
+    }
+
+    #[test]
+    fn stripping_the_end_waits_for_what_follows() {
+        let step = Step::Strip { content: '-', start: 1, stop: 2, fused: true };
+        assert_eq!(stream(step.clone(), &["-", "-a-", "-", "b", "-", "--"]), "-a--b-");
+        assert_eq!(stream(step, &["a"]), "a");
+    }
+
+    #[test]
+    fn byte_tokens_are_read_as_the_crate_reads_them() {
+        assert_eq!(byte_of_token("<0xE4>"), Some(0xe4));
+        assert_eq!(byte_of_token("<0xe4>"), Some(0xe4));
+        assert_eq!(byte_of_token("<0xG4>"), None);
+        assert_eq!(byte_of_token("<0x\u{20ac}"), None);
+        assert_eq!(byte_of_token("<0xE4"), None);
+    }
+}
