@@ -27,6 +27,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC 12 reports these wrongly through std::expected and std::string at -O2.
   target_compile_options(tessera_options INTERFACE -Wno-maybe-uninitialized -Wno-restrict)
 endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  # libstdc++ 12 uses a function that it deprecates itself inside std::stable_sort and its kin.
+  target_compile_options(tessera_options INTERFACE -Wno-deprecated-declarations)
+endif()
 if(TESSERA_OPT_DEBUG)
   target_compile_options(tessera_options INTERFACE -O1 -g1 -fno-omit-frame-pointer)
 endif()

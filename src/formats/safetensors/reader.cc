@@ -11,7 +11,6 @@
 namespace tessera::formats::safetensors {
 namespace {
 
-constexpr uint64_t kLengthBytes = 8;
 constexpr std::string_view kMetadataKey = "__metadata__";
 
 // Sub-byte types of newer files: known by name, so that the message can say so.
