@@ -12,6 +12,8 @@
 
 #include "base/json.h"
 #include "base/status.h"
+#include "compiler/compile.h"
+#include "model/open.h"
 #include "runtime/session.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
@@ -26,14 +28,15 @@ struct LoadOptions {
   std::string model;          // A folder, a .gguf file or a bundle.
   std::string cache_dir;      // Empty: CacheFolder().
   std::string chat_template;  // File that replaces the model's own template; empty: none.
-  std::string compile_target = "cpu";
-  int threads = 0;          // 0: one per physical core.
-  int64_t max_seq_len = 0;  // 0: the model's own.
-  int64_t kv_tokens = 0;    // Positions of KV memory over all sequences; 0: one full sequence.
-  int64_t max_rows = 512;   // Tokens of one step.
+  compiler::CompileOptions compile;
+  int threads = 0;         // 0: one per physical core.
+  int64_t kv_tokens = 0;   // Positions of KV memory over all sequences; 0: one full sequence.
+  int64_t max_rows = 512;  // Tokens of one step.
+  bool verify = false;     // Check the hash of the parameters, too.
 };
 
-/// Declares --cache-dir, --threads, --max-seq-len, --kv-tokens and the positional MODEL.
+/// Declares the positional MODEL, --cache-dir, --max-seq-len, --threads, --kv-tokens and the rest
+/// that every verb shares which runs a model.
 void AddLoadOptions(CLI::App* verb, LoadOptions* options);
 
 struct LoadedModel {
@@ -43,14 +46,15 @@ struct LoadedModel {
   std::shared_ptr<const text::Tokenizer> tokenizer;
   std::shared_ptr<const text::ChatTemplate> chat_template;  // Null: the model has none.
   std::vector<text::TokenId> eos_ids;
-  json::Object template_vars;      // bos_token, eos_token
-  json::Object generation_config;  // The repository's recommended sampling; may be empty.
-  std::string fingerprint;         // Bundle key and build, for system_fingerprint.
+  json::Object template_vars;  // bos_token, eos_token
+  model::GenerationDefaults generation;
+  std::string fingerprint;  // Bundle key and build, for system_fingerprint.
 };
 
 Result<LoadedModel> LoadModel(const LoadOptions& options);
 
-/// Only the bundle: for `compile` and `plan`, and the first half of LoadModel.
-Result<std::filesystem::path> EnsureBundle(const LoadOptions& options);
+/// Only the bundle, compiled if need be: for `compile`, and the first half of LoadModel. Prints
+/// what was reused or why each stage ran.
+Result<compiler::CompileReport> EnsureBundle(const LoadOptions& options);
 
 }  // namespace tessera::cli

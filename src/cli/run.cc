@@ -69,12 +69,13 @@ json::Value Message(std::string_view role, std::string_view content) {
 
 class Runner {
  public:
-  Runner(const Options& options, LoadedModel model) : options_(options), model_(std::move(model)) {}
+  Runner(const Options& options, LoadedModel model)
+      : options_(options), model_(std::move(model)), specials_(*model_.tokenizer) {}
 
   Status Start() {
     TESSERA_ASSIGN_OR_RETURN(engine_,
                              engine::Engine::Start(std::move(model_.session), {}, Clock::Real()));
-    TESSERA_RETURN_IF_ERROR(ReadSampling());
+    ChooseSampling();
     ResetHistory();
     return {};
   }
@@ -136,17 +137,14 @@ class Runner {
     return true;
   }
 
-  Status ReadSampling() {
-    const json::Object& config = model_.generation_config;
-    TESSERA_ASSIGN_OR_RETURN(
-        sampling_.temperature,
-        json::GetDouble(config, "temperature", options_.raw ? 1.0 : kChatTemperature));
-    TESSERA_ASSIGN_OR_RETURN(sampling_.top_p,
-                             json::GetDouble(config, "top_p", options_.raw ? 1.0 : kChatTopP));
-    TESSERA_ASSIGN_OR_RETURN(sampling_.top_k, json::GetInt(config, "top_k", 0));
-    TESSERA_ASSIGN_OR_RETURN(sampling_.min_p, json::GetDouble(config, "min_p", 0.0));
-    TESSERA_ASSIGN_OR_RETURN(sampling_.repetition_penalty,
-                             json::GetDouble(config, "repetition_penalty", 1.0));
+  void ChooseSampling() {
+    // The user's flags, else the repository's recommendation, else a default.
+    const model::GenerationDefaults& model = model_.generation;
+    sampling_.temperature = model.temperature.value_or(options_.raw ? 1.0 : kChatTemperature);
+    sampling_.top_p = model.top_p.value_or(options_.raw ? 1.0 : kChatTopP);
+    sampling_.top_k = model.top_k.value_or(0);
+    sampling_.min_p = model.min_p.value_or(0.0);
+    sampling_.repetition_penalty = model.repetition_penalty.value_or(1.0);
     sampling_.temperature = options_.temperature.value_or(sampling_.temperature);
     sampling_.top_p = options_.top_p.value_or(sampling_.top_p);
     sampling_.top_k = options_.top_k.value_or(sampling_.top_k);
@@ -155,7 +153,6 @@ class Runner {
     fmt::print(stderr, "sampling: temperature {}, top_p {}, top_k {}, min_p {}, seed {}\n",
                sampling_.temperature, sampling_.top_p, sampling_.top_k, sampling_.min_p,
                sampling_.seed);
-    return {};
   }
 
   Result<Answer> Say(std::string_view text) {
@@ -165,13 +162,14 @@ class Runner {
           fmt::format("{} has no chat template; use --raw for plain completion, or give one with "
                       "--chat-template FILE",
                       model_.name)));
-    server::ChatPromptInput input;
-    input.render.messages = messages_;
-    input.render.vars = model_.template_vars;
-    input.render.now_unix_seconds = Clock::Real().UnixSeconds();
-    TESSERA_ASSIGN_OR_RETURN(
-        auto ids, server::BuildChatPrompt(*model_.chat_template, *model_.tokenizer, input));
-    TESSERA_ASSIGN_OR_RETURN(Answer answer, Print(std::move(ids)));
+    text::RenderInput input;
+    input.messages = messages_;
+    input.vars = model_.template_vars;
+    input.now_unix_seconds = Clock::Real().UnixSeconds();
+    TESSERA_ASSIGN_OR_RETURN(server::ChatPrompt prompt,
+                             server::BuildChatPrompt(std::move(input), *model_.chat_template,
+                                                     *model_.tokenizer, specials_));
+    TESSERA_ASSIGN_OR_RETURN(Answer answer, Print(std::move(prompt.ids)));
     messages_.push_back(Message("assistant", answer.text));
     return answer;
   }
@@ -208,6 +206,7 @@ class Runner {
 
   const Options& options_;
   LoadedModel model_;
+  const server::SpecialTokens specials_;
   std::unique_ptr<engine::Engine> engine_;
   engine::SamplingParams sampling_;
   std::optional<std::string> system_;

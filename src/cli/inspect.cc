@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// tessera inspect FILE|FOLDER|BUNDLE: what is inside a GGUF, safetensors or IRPA file, a repository
+// or a bundle; --dump writes one tensor as float32 to stdout.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "cli/terminal.h"
+#include "cli/verbs.h"
+
+#include "base/file.h"
+#include "base/json.h"
+#include "bundle/bundle.h"
+#include "formats/describe.h"
+#include "formats/dump.h"
+#include "formats/open.h"
+
+namespace tessera::cli {
+namespace {
+
+struct Options {
+  std::string path;
+  std::string dump;
+  bool raw = false;
+  bool json = false;
+  bool verify = false;
+};
+
+Status WriteStdout(ByteSpan bytes) {
+  if (std::fwrite(bytes.data(), 1, bytes.size(), stdout) != bytes.size())
+    return Unavailable("stdout cannot be written");
+  return {};
+}
+
+Status Dump(const Options& options, const formats::ParameterIndex& index) {
+  const formats::ParameterEntry* entry = index.Find(options.dump);
+  if (entry == nullptr)
+    return NotFound(fmt::format("{} has no tensor \"{}\"; tessera inspect {} lists them",
+                                options.path, options.dump, options.path));
+  TESSERA_RETURN_IF_ERROR(options.raw ? formats::DumpBytes(index, *entry, WriteStdout)
+                                      : formats::DumpFloats(index, *entry, WriteStdout));
+  return std::fflush(stdout) == 0 ? Status() : Unavailable("stdout cannot be written");
+}
+
+Status InspectBundle(const Options& options) {
+  TESSERA_ASSIGN_OR_RETURN(
+      const bundle::Bundle bundle,
+      bundle::OpenBundle(options.path, options.verify ? bundle::Check::kEverything
+                                                      : bundle::Check::kSizesAndSmallFiles));
+  if (!options.dump.empty()) return Dump(options, bundle.archive);
+  TESSERA_ASSIGN_OR_RETURN(
+      const json::Value manifest,
+      json::Parse(bundle::WriteManifest(bundle.manifest), {}, bundle::kManifestFile));
+  if (options.json) {
+    json::Object report;
+    report["manifest"] = manifest;
+    report["parameters"] = formats::DescribeJson(bundle.archive);
+    fmt::print("{}", json::SerializePretty(report));
+    return {};
+  }
+  const bundle::Manifest& m = bundle.manifest;
+  fmt::print("bundle       {} for {} ({}), tp{}, quantisation {}\n", m.model, m.target, m.isa,
+             m.tensor_parallel, m.quantization);
+  fmt::print("made by      tessera {}, key {}\n", m.tessera_version, m.key);
+  fmt::print("memory       parameters {}, KV {} a token, scratch {}\n",
+             HumanBytes(static_cast<uint64_t>(m.plan.parameter_bytes)),
+             HumanBytes(static_cast<uint64_t>(m.plan.kv_bytes_per_token)),
+             HumanBytes(static_cast<uint64_t>(m.plan.scratch_bytes)));
+  for (const bundle::FileRecord& file : m.files)
+    fmt::print("file         {:<26} {:>10}  sha256 {}\n", file.name, HumanBytes(file.bytes),
+               file.sha256);
+  fmt::print("{}", formats::DescribeText(bundle.archive));
+  return {};
+}
+
+Status Inspect(const Options& options) {
+  if (bundle::IsBundle(options.path)) return InspectBundle(options);
+  TESSERA_ASSIGN_OR_RETURN(const auto index, formats::Open(options.path, /*with_ranks=*/true));
+  if (!options.dump.empty()) return Dump(options, index);
+  fmt::print("{}", options.json ? json::SerializePretty(formats::DescribeJson(index))
+                                : formats::DescribeText(index));
+  return {};
+}
+
+}  // namespace
+
+void AddInspect(CLI::App* app, Context* context) {
+  auto options = std::make_shared<Options>();
+  CLI::App* verb =
+      app->add_subcommand("inspect", "What is inside a parameter file, repository or bundle");
+  verb->add_option("PATH", options->path, "GGUF, safetensors or IRPA file, folder or bundle")
+      ->required();
+  CLI::Option* dump = verb->add_option("--dump", options->dump,
+                                       "Write this tensor as float32 little-endian to stdout");
+  verb->add_flag("--raw", options->raw, "With --dump: the stored bytes instead")->needs(dump);
+  verb->add_flag("--json", options->json, "Facts as JSON on stdout");
+  verb->add_flag("--verify", options->verify,
+                 "Of a bundle: check the hash of every file, parameters too");
+  verb->callback([options, context] { RunVerb(context, [&] { return Inspect(*options); }); });
+}
+
+}  // namespace tessera::cli

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// tessera serve MODEL: one model behind the OpenAI API. SIGTERM and SIGINT drain: running answers
+// are finished, new ones refused, then the process ends with 0; a second signal ends it at once.
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <csignal>
+#include <thread>
+
+#include "cli/environment.h"
+#include "cli/loaded_model.h"
+#include "cli/terminal.h"
+#include "cli/verbs.h"
+
+#include "base/log.h"
+#include "engine/engine.h"
+#include "server/service.h"
+
+namespace tessera::cli {
+namespace {
+
+struct Options {
+  LoadOptions load;
+  std::string host = "127.0.0.1";
+  uint16_t port = 8000;
+  std::vector<std::string> served_names;
+  std::string api_key;
+  std::string cors_origin;
+  std::string tls_certificate, tls_key;
+  std::string metrics_compat = "vllm";
+  int64_t queue_length = engine::kQueueLengthDefault;
+  int http_threads = 4;
+  int drain_seconds = 30;
+};
+
+/// Blocks the signals in every thread made from now on, so that WaitForSignal gets them.
+sigset_t BlockStopSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  return signals;
+}
+
+server::ServedModel MakeServedModel(const Options& options, LoadedModel* loaded) {
+  server::ServedModel model;
+  std::vector<std::string> names = options.served_names;
+  if (names.empty()) names.push_back(loaded->name);
+  model.id = names.front();
+  model.aliases.assign(names.begin() + 1, names.end());
+  model.created_unix_seconds = Clock::Real().UnixSeconds();
+  model.fingerprint = loaded->fingerprint;
+  model.tokenizer = loaded->tokenizer;
+  model.make_detokenizer = [tokenizer = loaded->tokenizer](bool skip_special) {
+    return text::Detokenizer::Make(tokenizer, skip_special);
+  };
+  model.chat_template = loaded->chat_template;
+  model.template_vars = loaded->template_vars;
+  model.eos_ids = loaded->eos_ids;
+  const model::GenerationDefaults& defaults = loaded->generation;
+  model.defaults = {.temperature = defaults.temperature,
+                    .top_p = defaults.top_p,
+                    .top_k = defaults.top_k,
+                    .min_p = defaults.min_p,
+                    .repetition_penalty = defaults.repetition_penalty};
+  return model;
+}
+
+Result<server::ServiceOptions> MakeServiceOptions(const Options& options) {
+  server::ServiceOptions service;
+  service.api.api_key =
+      options.api_key.empty() ? Environment("TESSERA_API_KEY").value_or("") : options.api_key;
+  service.api.cors_origin = options.cors_origin;
+  service.api.vllm_metrics = options.metrics_compat == "vllm";
+  service.http.host = options.host;
+  service.http.port = options.port;
+  service.http.worker_threads = options.http_threads;
+  if (options.tls_certificate.empty() != options.tls_key.empty())
+    return Fail(InvalidArgument("--tls-cert and --tls-key are needed together"));
+  if (!options.tls_certificate.empty())
+    service.http.tls = net::TlsFiles{options.tls_certificate, options.tls_key};
+  return service;
+}
+
+Status Serve(const Options& options) {
+  const sigset_t signals = BlockStopSignals();
+  TESSERA_ASSIGN_OR_RETURN(server::ServiceOptions service_options, MakeServiceOptions(options));
+  TESSERA_ASSIGN_OR_RETURN(LoadedModel loaded, LoadModel(options.load));
+  const runtime::ModelShape shape = loaded.session->shape();
+  server::ServedModel model = MakeServedModel(options, &loaded);
+  const std::string id = model.id;
+  engine::EngineOptions engine_options;
+  engine_options.queue_length = options.queue_length;
+  TESSERA_ASSIGN_OR_RETURN(
+      auto engine, engine::Engine::Start(std::move(loaded.session), engine_options, Clock::Real()));
+  TESSERA_ASSIGN_OR_RETURN(auto service,
+                           server::HttpService::Start(std::move(model), std::move(engine),
+                                                      std::move(service_options), Clock::Real()));
+  fmt::print(stderr, "serving {} at {}://{}, context {} tokens, KV memory for {} tokens\n", id,
+             options.tls_certificate.empty() ? "http" : "https", service->address(),
+             shape.max_seq_len, shape.page_count * shape.page_tokens);
+
+  int signal = 0;
+  ::sigwait(&signals, &signal);
+  fmt::print(stderr, "{}: finishing running requests, at most {} s\n",
+             signal == SIGTERM ? "SIGTERM" : "SIGINT", options.drain_seconds);
+  // An impatient second signal must end the process although this thread is busy draining.
+  std::thread([signals] {
+    int second = 0;
+    ::sigwait(&signals, &second);
+    ::_exit(1);
+  }).detach();
+  return service->Drain(std::chrono::seconds(options.drain_seconds));
+}
+
+}  // namespace
+
+void AddServe(CLI::App* app, Context* context) {
+  auto options = std::make_shared<Options>();
+  CLI::App* verb = app->add_subcommand("serve", "One model behind the OpenAI API");
+  AddLoadOptions(verb, &options->load);
+  verb->add_option("--host", options->host, "Address to listen on")->capture_default_str();
+  verb->add_option("--port", options->port, "Port to listen on (0 = any free one)")
+      ->capture_default_str();
+  verb->add_option(
+          "--served-model-name", options->served_names,
+          "What clients name in `model`; the first one is reported (default: the model's own)")
+      ->delimiter(',');
+  verb->add_option("--api-key", options->api_key,
+                   "Ask for this bearer key (else $TESSERA_API_KEY; none = open)");
+  verb->add_option("--cors-origin", options->cors_origin,
+                   "Let pages of this origin call (* = any)");
+  verb->add_option("--tls-cert", options->tls_certificate, "PEM certificate chain; serves https");
+  verb->add_option("--tls-key", options->tls_key, "PEM key of the certificate");
+  verb->add_option("--metrics-compat", options->metrics_compat, "Twin metric names: vllm or none")
+      ->check(CLI::IsMember({"vllm", "none"}))
+      ->capture_default_str();
+  verb->add_option("--queue-length", options->queue_length, "Requests that may wait; beyond it 429")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  verb->add_option("--http-threads", options->http_threads,
+                   "Threads that parse, tokenise and render")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
+  verb->add_option("--drain-seconds", options->drain_seconds,
+                   "Patience with running requests at SIGTERM")
+      ->check(CLI::Range(0, 86400))
+      ->capture_default_str();
+  verb->callback([options, context] { RunVerb(context, [&] { return Serve(*options); }); });
+}
+
+}  // namespace tessera::cli
