@@ -53,7 +53,8 @@ class HttpClient {
   Result<Response> Stream(const ClientRequest& request, const OnHead& on_head,
                           const OnBody& on_body);
 
-  /// Makes a running call on another thread fail with kCancelled soon; later calls fail too.
+  /// Makes a running call on another thread fail with kCancelled soon; later calls fail too. The
+  /// client must outlive this call.
   void Cancel();
 
  private:

@@ -116,13 +116,14 @@ TEST(HttpClient, CallbacksMayEndTheCall) {
 TEST(HttpClient, CancelEndsACallOnAnotherThread) {
   std::optional<ResponseWriter> held;
   HttpClient* to_cancel = nullptr;
-  const auto server = Serve([&](const Request&, ResponseWriter writer) {
+  auto server = Serve([&](const Request&, ResponseWriter writer) {
     held.emplace(std::move(writer));
     to_cancel->Cancel();
   });
   HttpClient client({.port = server->port()});
   to_cancel = &client;
   EXPECT_EQ(client.Call({}).error().code(), Code::kCancelled);
+  server.reset();  // Its worker may still be inside Cancel, which the client must outlive.
 }
 
 }  // namespace
