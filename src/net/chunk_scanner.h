@@ -25,6 +25,8 @@ class ChunkScanner {
   /// Scans new bytes; stops behind the end of the body. Returns how many are good.
   std::expected<size_t, HttpError> Scan(std::string_view input);
   bool is_done() const { return state_ == State::kDone; }
+  /// The last chunk line is read, the end of the body not yet.
+  bool is_in_trailers() const { return state_ == State::kTrailer || state_ == State::kTrailerLf; }
 
  private:
   enum class State : uint8_t {

@@ -103,6 +103,8 @@ size_t RequestParser::FeedBody(std::string_view input) {
   if (chunks_) {
     input = input.substr(0, CheckChunks(input));
     if (state_ == State::kFailed) return 0;
+    // Beast 1.81 asserts (basic_parser.ipp, "n >= 5") when a last chunk comes in small pieces.
+    if (chunks_->is_in_trailers()) return 0;
   }
   while (used < input.size() && !parser.is_done()) {
     boost::system::error_code ec;
