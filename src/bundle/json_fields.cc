@@ -56,12 +56,6 @@ Result<int64_t> Fields::IntOr(std::string_view key, int64_t fallback, int64_t lo
   return Int(key, low, high);
 }
 
-Result<double> Fields::Number(std::string_view key) const {
-  Result<double> value = json::NeedDouble(*object_, key);
-  if (!value.has_value()) return Fail(At(value.error()));
-  return value;
-}
-
 Result<std::string> Fields::Text(std::string_view key) const {
   Result<std::string> value = json::NeedString(*object_, key);
   if (!value.has_value()) return Fail(At(value.error()));
@@ -109,19 +103,16 @@ Result<std::vector<int64_t>> Fields::Ints(std::string_view key, uint64_t max, in
   return values;
 }
 
-Result<std::vector<double>> Fields::Numbers(std::string_view key, uint64_t max) const {
+Result<std::vector<std::string>> Fields::Texts(std::string_view key, uint64_t max) const {
   TESSERA_ASSIGN_OR_RETURN(const json::Array* array, ArrayOf(key, max));
-  std::vector<double> values;
+  std::vector<std::string> values;
   if (array == nullptr) return values;
   for (const json::Value& element : *array) {
-    if (const double* value = element.if_double()) {
-      values.push_back(*value);
-    } else if (const int64_t* integer = element.if_int64()) {
-      values.push_back(static_cast<double>(*integer));
-    } else {
-      return Fail(InvalidArgument(fmt::format("\"{}[{}]\" is {}, expected a number", PathOf(key),
+    const auto* text = element.if_string();
+    if (text == nullptr)
+      return Fail(InvalidArgument(fmt::format("\"{}[{}]\" is {}, expected a string", PathOf(key),
                                               values.size(), json::KindName(element))));
-    }
+    values.emplace_back(*text);
   }
   return values;
 }

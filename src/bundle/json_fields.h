@@ -28,14 +28,13 @@ class Fields {
   /// Integers must lie in [low, high].
   Result<int64_t> Int(std::string_view key, int64_t low, int64_t high) const;
   Result<int64_t> IntOr(std::string_view key, int64_t fallback, int64_t low, int64_t high) const;
-  Result<double> Number(std::string_view key) const;
   Result<std::string> Text(std::string_view key) const;
   Result<std::string> TextOr(std::string_view key, std::string fallback) const;
   Result<bool> BoolOr(std::string_view key, bool fallback) const;
   /// An absent member is an empty array. At most `max` elements, each in [low, high].
   Result<std::vector<int64_t>> Ints(std::string_view key, uint64_t max, int64_t low,
                                     int64_t high) const;
-  Result<std::vector<double>> Numbers(std::string_view key, uint64_t max) const;
+  Result<std::vector<std::string>> Texts(std::string_view key, uint64_t max) const;
   /// The member's elements as objects; absent = none.
   Result<std::vector<Fields>> Objects(std::string_view key, uint64_t max) const;
   Result<Fields> Object(std::string_view key) const;

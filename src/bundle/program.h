@@ -106,7 +106,7 @@ struct QkvStep {
   HeadRows q, k, v;
   std::optional<WeightIndex> bias;  // F32 vector in the column order above.
   std::optional<Norm> q_norm, k_norm;
-  std::optional<int64_t> rope;      // Index into Program::ropes.
+  std::optional<int64_t> rope;  // Index into Program::ropes.
   bool operator==(const QkvStep&) const = default;
 };
 
@@ -115,8 +115,8 @@ struct AttentionStep {
   BufferIndex in = 0;
   BufferIndex out = 0;
   double scale = 1;
-  int64_t window = 0;    // 0 = all positions
-  double softcap = 0;    // 0 = none
+  int64_t window = 0;  // 0 = all positions
+  double softcap = 0;  // 0 = none
   bool operator==(const AttentionStep&) const = default;
 };
 
@@ -137,7 +137,7 @@ struct GatedStep {
   BufferIndex out = 0;
   Norm norm;
   Activation activation = Activation::kSilu;
-  WeightIndex gate = 0;             // Without `up`: groups of eight rows of gate and up alternate.
+  WeightIndex gate = 0;  // Without `up`: groups of eight rows of gate and up alternate.
   std::optional<WeightIndex> up;
   bool operator==(const GatedStep&) const = default;
 };
@@ -162,7 +162,7 @@ struct Step {
 struct Dims {
   int64_t hidden = 0;
   int64_t vocab_size = 0;
-  int64_t layers = 0;      // KV caches.
+  int64_t layers = 0;  // KV caches.
   int64_t heads = 0;
   int64_t kv_heads = 0;
   int64_t head_dim = 0;

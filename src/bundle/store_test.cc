@@ -49,7 +49,6 @@ Result<fs::path> Ensure(const Store& store, const BundleId& id, const fs::path& 
   if (found) return *found;
   TESSERA_ASSIGN_OR_RETURN(BundleDraft draft, store.NewDraft(lock));
   TESSERA_RETURN_IF_ERROR(draft.AddFile("config.json", "{}"));
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // Widens the window of the race.
   FILE* file = std::fopen(log.c_str(), "a");
   std::fputs("made\n", file);
   std::fclose(file);

@@ -42,6 +42,14 @@ struct Chunk {
   enum class Logits : uint8_t { kNone, kLast, kAll } logits = Logits::kLast;
 };
 
+/// Counters since the session was made, for tests, benchmarks and metrics.
+struct SessionStats {
+  uint64_t steps = 0;
+  uint64_t barriers = 0;       // Passed by all workers together.
+  uint64_t weight_bytes = 0;   // Packed weights streamed by matmuls, all workers together.
+  uint64_t scratch_bytes = 0;  // Reserved for activations and logits.
+};
+
 class Session {
  public:
   virtual ~Session() = default;
@@ -55,6 +63,9 @@ class Session {
 
   /// Copies a page's contents (copy-on-write of a partial page).
   virtual Status CopyPage(PageId from, PageId to) = 0;
+
+  /// Zeros where an implementation does not count.
+  virtual SessionStats stats() const { return {}; }
 };
 
 }  // namespace tessera::runtime

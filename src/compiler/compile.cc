@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/compile.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "bundle/limits.h"
+#include "compiler/documents.h"
+#include "compiler/module.h"
+#include "compiler/pipeline.h"
+#include "compiler/targets/cpu/archive.h"
+#include "compiler/weight_format.h"
+#include "model/build.h"
+
+namespace tessera::compiler {
+namespace {
+
+using bundle::BundleId;
+using bundle::FileRecord;
+
+constexpr std::string_view kCpuTargets[] = {"cpu", "x86-64-v3", "x86-64-v4"};
+
+Status CheckBatchSizes(std::string_view name, const std::vector<int64_t>& sizes) {
+  const bool ascending = std::is_sorted(sizes.begin(), sizes.end());
+  if (!sizes.empty() && ascending && sizes.front() >= 1 && sizes.back() <= (1 << 20)) return {};
+  return InvalidArgument(
+      fmt::format("{} [{}] are not ascending positive numbers", name, fmt::join(sizes, ", ")));
+}
+
+Status CheckOptions(const CompileInput& input, const CompileOptions& options) {
+  if (std::find(std::begin(kCpuTargets), std::end(kCpuTargets), options.target) ==
+      std::end(kCpuTargets))
+    return Unimplemented(fmt::format("target \"{:.40}\" is not built in; expected {}",
+                                     options.target, fmt::join(kCpuTargets, ", ")));
+  if (options.tensor_parallel != 1)
+    return Unimplemented(
+        fmt::format("tensor parallelism {}; the cpu target compiles tp1", options.tensor_parallel));
+  TESSERA_RETURN_IF_ERROR(CheckQuantize(options.quantize));
+  if (options.page_tokens < 16 || options.page_tokens % 16 != 0 ||
+      options.page_tokens > bundle::kMaxPageTokens)
+    return InvalidArgument(fmt::format("{} tokens a page, expected a multiple of 16 up to {}",
+                                       options.page_tokens, bundle::kMaxPageTokens));
+  if (options.max_seq_len < 0 || options.max_seq_len > bundle::kMaxContext)
+    return InvalidArgument(
+        fmt::format("max_seq_len {}, expected 1 to {}", options.max_seq_len, bundle::kMaxContext));
+  if (options.device_block_count < 0)
+    return InvalidArgument(fmt::format("device_block_count {}", options.device_block_count));
+  TESSERA_RETURN_IF_ERROR(CheckBatchSizes("prefill batch sizes", options.prefill_batch_sizes));
+  TESSERA_RETURN_IF_ERROR(CheckBatchSizes("decode batch sizes", options.decode_batch_sizes));
+  if (input.name.empty()) return InvalidArgument("the model has no name");
+  if (input.tokenizer_json.empty()) return InvalidArgument("the model has no tokenizer.json");
+  return {};
+}
+
+int64_t MaxSeqLen(const CompileInput& input, const CompileOptions& options) {
+  const int64_t own = std::min(input.source->config.context_length, bundle::kMaxContext);
+  return options.max_seq_len > 0 ? options.max_seq_len : own;
+}
+
+/// Every file that decides the output: parameters, and the texts that a bundle stores.
+Result<std::vector<FileRecord>> HashSources(const CompileInput& input, const ProgressFn& progress) {
+  std::vector<FileRecord> records;
+  uint64_t total = 0;
+  uint64_t done = 0;
+  for (const formats::SourceFile& file : input.source->index.files())
+    total += file.mapping->bytes().size();
+  for (const formats::SourceFile& file : input.source->index.files()) {
+    constexpr uint64_t kPiece = 16 << 20;
+    Sha256 hash;
+    for (ByteSpan rest = file.mapping->bytes(); !rest.empty();) {
+      const ByteSpan piece = rest.first(std::min<uint64_t>(rest.size(), kPiece));
+      hash.Update(piece);
+      rest = rest.subspan(piece.size());
+      done += piece.size();
+      if (progress) progress({"hashing sources", done, total});
+    }
+    records.push_back(
+        {file.path.filename().string(), file.mapping->bytes().size(), hash.FinishHex()});
+  }
+  for (const model::RepositoryFile& file : input.source->files)
+    records.push_back({file.name, file.text.size(), Sha256Hex(AsBytes(file.text))});
+  for (const model::RepositoryFile& file : MakeDocuments(input))
+    records.push_back({"bundle/" + file.name, file.text.size(), Sha256Hex(AsBytes(file.text))});
+  return records;
+}
+
+Module MakeModule(const CompileInput& input, const CompileOptions& options, graph::Graph graph) {
+  Module module;
+  module.graph = std::move(graph);
+  module.index = &input.source->index;
+  module.options = options;
+  module.max_seq_len = MaxSeqLen(input, options);
+  if (module.max_seq_len > input.source->config.context_length)
+    module.notes.push_back(fmt::format("max_seq_len {} is beyond the {} positions of the model",
+                                       module.max_seq_len, input.source->config.context_length));
+  return module;
+}
+
+bundle::Manifest MakeManifest(const CompileInput& input, const BundleId& id, const Module& module) {
+  bundle::Manifest manifest;
+  manifest.tessera_version = TESSERA_VERSION;
+  manifest.model = id.model;
+  manifest.key = id.Key();
+  manifest.target = "cpu";
+  manifest.isa = "x86-64-v3";  // What layout p8 is made for; its reference runs anywhere.
+  manifest.tensor_parallel = id.tensor_parallel;
+  manifest.quantization = id.quantization;
+  manifest.options = id.options;
+  manifest.source = {input.repository, input.revision,
+                     std::string(FormatName(input.source->index.files()[0].format)), input.licence,
+                     id.sources};
+  const bundle::Dims& d = module.program.dims;
+  manifest.page = {"[layer][kv_head][K: block of 16 positions][dim][16] [V: position][dim]", "F16",
+                   d.page_tokens, module.plan.kv_bytes_per_token * d.page_tokens};
+  manifest.plan = module.plan;
+  return manifest;
+}
+
+/// Why the bundle must be made.
+std::string Reason(const bundle::Store& store, const BundleId& id, const Status& damage) {
+  if (!damage.ok()) return fmt::format("stage compile: {}", damage.ToString());
+  const std::optional<bundle::Manifest> sibling = store.NewestSibling(id);
+  if (!sibling) return fmt::format("stage compile: no bundle of {} yet", id.model);
+  const std::string difference = bundle::ExplainDifference(*sibling, id);
+  return fmt::format("stage compile: {}", difference.empty() ? "bundle was removed" : difference);
+}
+
+Status MakeBundle(const CompileInput& input, const CompileOptions& options, const BundleId& id,
+                  const bundle::Store& store, const bundle::BundleLock& lock,
+                  const ProgressFn& progress, CompileReport* report) {
+  TESSERA_ASSIGN_OR_RETURN(graph::Graph graph,
+                           model::BuildGraph(input.source->config, input.source->index));
+  Module module = MakeModule(input, options, std::move(graph));
+  TESSERA_RETURN_IF_ERROR(RunPipeline(CpuPipeline(), &module, &report->passes));
+  TESSERA_ASSIGN_OR_RETURN(bundle::BundleDraft draft, store.NewDraft(lock));
+  TESSERA_ASSIGN_OR_RETURN(
+      FileRecord parameters,
+      WriteCpuArchive(module, draft.folder() / bundle::kParametersFile, progress));
+  report->parameter_bytes = parameters.bytes;
+  draft.Record(std::move(parameters));
+  TESSERA_RETURN_IF_ERROR(
+      draft.AddFile(bundle::kProgramFile, bundle::WriteProgram(module.program)));
+  TESSERA_RETURN_IF_ERROR(
+      draft.AddFile(bundle::kConfigFile, bundle::WriteServingConfig(MakeServingConfig(module))));
+  for (const model::RepositoryFile& file : MakeDocuments(input))
+    TESSERA_RETURN_IF_ERROR(draft.AddFile(file.name, file.text));
+  TESSERA_ASSIGN_OR_RETURN(report->bundle,
+                           std::move(draft).Publish(MakeManifest(input, id, module)));
+  report->notes.insert(report->notes.end(), module.notes.begin(), module.notes.end());
+  return {};
+}
+
+}  // namespace
+
+Result<BundleId> MakeBundleId(const CompileInput& input, const CompileOptions& options,
+                              const ProgressFn& progress) {
+  TESSERA_CHECK(input.source != nullptr);
+  TESSERA_RETURN_IF_ERROR(CheckOptions(input, options));
+  BundleId id;
+  id.model = input.name;
+  // The packed layout is the same for all of kCpuTargets: one bundle serves them.
+  id.target = "cpu";
+  id.tensor_parallel = options.tensor_parallel;
+  id.quantization = options.quantize == "none" ? "source" : options.quantize;
+  id.options = {
+      {"max_seq_len", fmt::to_string(MaxSeqLen(input, options))},
+      {"page_tokens", fmt::to_string(options.page_tokens)},
+      {"device_block_count", fmt::to_string(options.device_block_count)},
+      {"prefill_batch_sizes", fmt::format("{}", fmt::join(options.prefill_batch_sizes, ","))},
+      {"decode_batch_sizes", fmt::format("{}", fmt::join(options.decode_batch_sizes, ","))}};
+  TESSERA_ASSIGN_OR_RETURN(id.sources, HashSources(input, progress));
+  return id;
+}
+
+Result<CompileReport> Compile(const CompileInput& input, const CompileOptions& options,
+                              const bundle::Store& store, const ProgressFn& progress) {
+  CompileReport report;
+  report.notes = input.source->warnings;
+  TESSERA_ASSIGN_OR_RETURN(const BundleId id, MakeBundleId(input, options, progress));
+  const auto on_wait = [&] {
+    report.reasons.push_back("waited for another process that compiles the same bundle");
+    if (progress) progress({"waiting for another compiler of the same bundle", 0, 0});
+  };
+  TESSERA_ASSIGN_OR_RETURN(const bundle::BundleLock lock, store.Lock(id, on_wait));
+  const auto found = store.Find(id);
+  if (found.has_value() && found->has_value()) {
+    report.bundle = **found;
+    report.reused = true;
+    report.reasons.push_back(
+        fmt::format("reusing bundle {}: sources and options are the same", report.bundle.string()));
+    return report;
+  }
+  report.reasons.push_back(Reason(store, id, StatusOf(found)));
+  TESSERA_RETURN_IF_ERROR(MakeBundle(input, options, id, store, lock, progress, &report)
+                              .WithContext(fmt::format("compiling {}", input.name)));
+  return report;
+}
+
+}  // namespace tessera::compiler

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Compile: from an opened repository to a published bundle. The one entry to the compile plane;
+// pipeline.h lists what happens inside. May be called from any thread; two callers of one key, in
+// whatever processes, wait for each other. Reads weights once, streaming: memory stays under a
+// gigabyte whatever the size of the model.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "bundle/store.h"
+#include "model/open.h"
+
+namespace tessera::compiler {
+
+/// Everything that enters a bundle besides options. Texts are stored as they are.
+struct CompileInput {
+  const model::ModelSource* source = nullptr;
+  std::string name;        // Of the model: "SmolLM2-135M-Instruct".
+  std::string repository;  // "org/name" or the path that the user named; may be empty.
+  std::string revision;    // Commit hash; may be empty.
+  std::string licence;     // As the repository states it; may be empty.
+  /// tokenizer.json; for a GGUF what text::Tokenizer::ToJson() of its vocabulary gives.
+  std::string tokenizer_json;
+  /// Empty: the repository's file, or one made from the source's special tokens and defaults.
+  std::string tokenizer_config_json;
+  std::string generation_config_json;
+  /// Empty: the source's default template; if there is none, the bundle has none.
+  std::string chat_template;
+};
+
+struct CompileOptions {
+  std::string target = "cpu";  // Also x86-64-v3 and x86-64-v4: the same program and layout.
+  int64_t tensor_parallel = 1;
+  /// "none" keeps the formats of the source; "q8_0", "q4_0", "q4_1" encode float matrices so.
+  std::string quantize = "none";
+  int64_t max_seq_len = 0;         // 0: the model's own context length.
+  int64_t page_tokens = 32;        // Positions of a KV page: block_seq_stride.
+  int64_t device_block_count = 0;  // Of config.json; 0: one sequence of max_seq_len.
+  std::vector<int64_t> prefill_batch_sizes = {1, 4};
+  std::vector<int64_t> decode_batch_sizes = {1, 4, 8};
+};
+
+struct Progress {
+  std::string_view stage;  // "hashing sources", "packing parameters", ...
+  uint64_t done = 0;       // Bytes.
+  uint64_t total = 0;      // 0: unknown.
+};
+using ProgressFn = std::function<void(const Progress&)>;
+
+struct CompileReport {
+  std::filesystem::path bundle;
+  bool reused = false;
+  /// What was reused, or why each stage ran: "stage compile: max_seq_len changed 4096 -> 8192".
+  std::vector<std::string> reasons;
+  /// What a user should know about the result: formats converted, defaults taken.
+  std::vector<std::string> notes;
+  struct PassTime {
+    std::string name;
+    double seconds = 0;
+  };
+  std::vector<PassTime> passes;  // Empty when reused.
+  uint64_t parameter_bytes = 0;
+};
+
+/// kUnimplemented names what the target cannot do (a target, an option, an operation, a weight
+/// format), kInvalidArgument an option out of range, kResourceExhausted a full disk; see Store for
+/// the rest. Nothing is left behind on an error. `progress` may be empty; it is called from the
+/// calling thread, at most once every few megabytes.
+Result<CompileReport> Compile(const CompileInput& input, const CompileOptions& options,
+                              const bundle::Store& store, const ProgressFn& progress = {});
+
+/// The id under which Compile() would publish: hashes the sources.
+Result<bundle::BundleId> MakeBundleId(const CompileInput& input, const CompileOptions& options,
+                                      const ProgressFn& progress = {});
+
+}  // namespace tessera::compiler

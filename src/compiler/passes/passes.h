@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The passes, one a file. Each takes the module as the pass before left it; pipeline.cc has the
+// order and what is verified after each.
+#pragma once
+
+#include "base/status.h"
+#include "compiler/module.h"
+
+namespace tessera::compiler {
+
+/// The graph is what graph/verify.h calls valid.
+Status VerifyGraph(Module* module);
+
+/// Interleaved rotary pairs become half-split ones by reordering the rows of the q and k
+/// projections (and their biases and head norms): the only style the kernels have.
+Status UnifyRopeStyle(Module* module);
+
+/// Recognises the decoder: embedding, layers of attention and gated ffn, head. kUnimplemented
+/// names the value that does not fit.
+Status MatchLayers(Module* module);
+
+/// Decides every weight of the program: which tensors become one matrix (q/k/v, gate/up), in which
+/// order of rows, in which format.
+Status FuseWeights(Module* module);
+
+/// Splits the inputs of the output and down projections into segments: fixed by the model, never by
+/// the degree of tensor parallelism, so that tp1, tp2 and tp8 add in the same order.
+Status AssignSegments(Module* module);
+
+/// Writes buffers and steps.
+Status LowerSteps(Module* module);
+
+/// Notes the catalog's kernels for the machines that the target means.
+Status ChooseKernels(Module* module);
+
+/// Memory that serving needs.
+Status PlanMemory(Module* module);
+
+}  // namespace tessera::compiler

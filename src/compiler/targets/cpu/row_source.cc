@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/targets/cpu/row_source.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "tensor/convert.h"
+#include "tensor/quantise.h"
+
+namespace tessera::compiler {
+namespace {
+
+uint64_t ElementsOf(tensor::DType dtype, ByteSpan bytes) {
+  const tensor::DTypeInfo& info = tensor::Info(dtype);
+  return bytes.size() / info.block_bytes * info.block_elements;
+}
+
+}  // namespace
+
+Result<RowSource> RowSource::Open(const bundle::Weight& weight, const Recipe& recipe,
+                                  const formats::ParameterIndex& index) {
+  RowSource source(weight, recipe);
+  TESSERA_ASSIGN_OR_RETURN(source.row_bytes_,
+                           tensor::RowBytes(weight.dtype, static_cast<uint64_t>(weight.k)));
+  for (const std::string& name : recipe.sources)
+    TESSERA_RETURN_IF_ERROR(source.AddSource(name, index));
+  TESSERA_RETURN_IF_ERROR(source.IndexRuns());
+  return source;
+}
+
+Status RowSource::AddSource(const std::string& name, const formats::ParameterIndex& index) {
+  Source source;
+  if (!name.empty()) {  // Empty: stands for zeros, no run reads it.
+    const formats::ParameterEntry* entry = index.Find(name);
+    if (entry == nullptr) return NotFound(fmt::format("parameter {}", name));
+    source.dtype = entry->dtype;
+    if (entry->splat) {
+      TESSERA_ASSIGN_OR_RETURN(source.owned, index.Materialise(*entry));
+      source.bytes = source.owned;  // Moving a vector keeps its bytes in place.
+    } else {
+      source.bytes = index.View(*entry).bytes;
+    }
+    TESSERA_ASSIGN_OR_RETURN(
+        source.row_bytes,
+        tensor::RowBytes(source.dtype, static_cast<uint64_t>(entry->shape.columns())));
+  }
+  sources_.push_back(std::move(source));
+  return {};
+}
+
+Status RowSource::IndexRuns() {
+  int64_t row = 0;
+  for (const RowRun& run : recipe_.runs) {
+    run_begin_.push_back(row);
+    row += run.count;
+    if (run.source == RowRun::kZeros) continue;
+    const Source& source = sources_[static_cast<size_t>(run.source)];
+    const auto last = static_cast<uint64_t>(run.first + (run.count - 1) * run.step);
+    const uint64_t rows = IsVector() ? ElementsOf(source.dtype, source.bytes)
+                                     : source.bytes.size() / source.row_bytes;
+    if (last >= rows)
+      return DataLoss(
+          fmt::format("weight {}: row {} of a source with {} rows", weight_.entry, last, rows));
+  }
+  return {};
+}
+
+Result<const std::byte*> RowSource::Row(int64_t row, std::vector<std::byte>* scratch) const {
+  const auto next = std::upper_bound(run_begin_.begin(), run_begin_.end(), row);
+  TESSERA_CHECK(next != run_begin_.begin());
+  const auto index = static_cast<size_t>(next - run_begin_.begin() - 1);
+  const RowRun& run = recipe_.runs[index];
+  if (run.source == RowRun::kZeros) return nullptr;
+  const Source& source = sources_[static_cast<size_t>(run.source)];
+  const auto at = static_cast<uint64_t>(run.first + (row - run_begin_[index]) * run.step);
+  const ByteSpan bytes = source.bytes.subspan(at * source.row_bytes, source.row_bytes);
+  if (source.dtype == weight_.dtype) return bytes.data();
+  std::vector<float> values(static_cast<size_t>(weight_.k));
+  TESSERA_RETURN_IF_ERROR(tensor::ToFloat(source.dtype, bytes, values).WithContext(weight_.entry));
+  TESSERA_ASSIGN_OR_RETURN(*scratch, tensor::Quantise(weight_.dtype, values));
+  TESSERA_CHECK(scratch->size() == row_bytes_);
+  return scratch->data();
+}
+
+Result<std::vector<float>> RowSource::Elements() const {
+  TESSERA_CHECK(IsVector());
+  std::vector<std::vector<float>> values;
+  for (const Source& source : sources_) {
+    std::vector<float> floats(ElementsOf(source.dtype, source.bytes));
+    TESSERA_RETURN_IF_ERROR(
+        tensor::ToFloat(source.dtype, source.bytes, floats).WithContext(weight_.entry));
+    values.push_back(std::move(floats));
+  }
+  std::vector<float> out;
+  out.reserve(static_cast<size_t>(weight_.k));
+  for (const RowRun& run : recipe_.runs) {
+    for (int64_t i = 0; i < run.count; ++i) {
+      const auto at = static_cast<size_t>(run.first + i * run.step);
+      const bool zero = run.source == RowRun::kZeros;
+      out.push_back(zero ? 0.0F : values[static_cast<size_t>(run.source)][at]);
+    }
+  }
+  return out;
+}
+
+}  // namespace tessera::compiler

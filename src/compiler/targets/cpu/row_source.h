@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RowSource: the rows of one weight in the order of its recipe, in the weight's own format. Rows
+// that need no conversion are pointers into the mapped source file.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "bundle/program.h"
+#include "compiler/module.h"
+#include "formats/parameter_index.h"
+
+namespace tessera::compiler {
+
+class RowSource {
+ public:
+  /// kDataLoss when a source has fewer rows than the recipe wants (the graph was built from another
+  /// index). Everything given must outlive the object.
+  static Result<RowSource> Open(const bundle::Weight& weight, const Recipe& recipe,
+                                const formats::ParameterIndex& index);
+
+  /// Row `row` of the weight: row_bytes() bytes, valid until `scratch` changes; null for a row of
+  /// zeros. `scratch` is used when the row must be converted.
+  Result<const std::byte*> Row(int64_t row, std::vector<std::byte>* scratch) const;
+  uint64_t row_bytes() const { return row_bytes_; }
+
+  /// A vector weight: its elements as float32.
+  Result<std::vector<float>> Elements() const;
+
+ private:
+  struct Source {
+    tensor::DType dtype = tensor::DType::kF32;
+    ByteSpan bytes;
+    uint64_t row_bytes = 0;
+    std::vector<std::byte> owned;  // Of a splat.
+  };
+
+  RowSource(const bundle::Weight& weight, const Recipe& recipe)
+      : weight_(weight), recipe_(recipe) {}
+  Status AddSource(const std::string& name, const formats::ParameterIndex& index);
+  Status IndexRuns();
+  bool IsVector() const { return weight_.layout == bundle::WeightLayout::kRows && weight_.n == 1; }
+
+  const bundle::Weight& weight_;
+  const Recipe& recipe_;
+  uint64_t row_bytes_ = 0;
+  std::vector<Source> sources_;
+  std::vector<int64_t> run_begin_;  // First row of each run, ascending.
+};
+
+}  // namespace tessera::compiler

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/weight_format.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <optional>
+
+#include "kernels/pack.h"
+
+namespace tessera::compiler {
+namespace {
+
+using tensor::DType;
+
+constexpr std::array<std::pair<std::string_view, DType>, 3> kQuantizers = {
+    {{"q8_0", DType::kQ8_0}, {"q4_0", DType::kQ4_0}, {"q4_1", DType::kQ4_1}}};
+
+std::optional<DType> QuantizerOf(std::string_view name) {
+  for (const auto& [known, dtype] : kQuantizers)
+    if (known == name) return dtype;
+  return std::nullopt;
+}
+
+bool IsFloat(DType dtype) {
+  return dtype == DType::kF64 || dtype == DType::kF32 || dtype == DType::kF16 ||
+         dtype == DType::kBF16;
+}
+
+/// The nearest format with kernels, for one without.
+std::optional<DType> Substitute(DType dtype) {
+  switch (dtype) {
+    case DType::kF64:
+      return DType::kF32;
+    case DType::kF8E4M3:
+    case DType::kF8E4M3Fnuz:
+    case DType::kF8E5M2:
+    case DType::kF8E5M2Fnuz:
+      return DType::kF16;
+    case DType::kMXFP4:
+      return DType::kBF16;
+    case DType::kQ2_K:
+    case DType::kQ3_K:
+    case DType::kIQ1_S:
+    case DType::kIQ1_M:
+    case DType::kIQ2_XXS:
+    case DType::kIQ2_XS:
+    case DType::kIQ2_S:
+    case DType::kIQ3_XXS:
+    case DType::kIQ3_S:
+    case DType::kIQ4_NL:
+    case DType::kIQ4_XS:
+    case DType::kTQ1_0:
+    case DType::kTQ2_0:
+      return DType::kF16;
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace
+
+Status CheckQuantize(const std::string& quantize) {
+  if (quantize == "none" || QuantizerOf(quantize)) return {};
+  return InvalidArgument(
+      fmt::format("quantize \"{:.40}\" is not known; expected none, q8_0, q4_0 or q4_1", quantize));
+}
+
+Result<WeightFormat> ChooseMatrixFormat(DType source, int64_t k, const std::string& quantize) {
+  const std::optional<DType> quantizer = QuantizerOf(quantize);
+  if (quantizer && IsFloat(source) && kernels::CanPack(*quantizer, k))
+    return WeightFormat{*quantizer, fmt::format("quantised from {}", tensor::Name(source))};
+  if (kernels::CanPack(source, k)) return WeightFormat{source, ""};
+  const std::optional<DType> substitute = Substitute(source);
+  if (substitute && kernels::CanPack(*substitute, k))
+    return WeightFormat{*substitute, fmt::format("converted from {}", tensor::Name(source))};
+  return Fail(Unimplemented(
+      fmt::format("the cpu target has no kernel for {} weights with {} inputs and knows no format "
+                  "that holds them",
+                  tensor::Name(source), k)));
+}
+
+}  // namespace tessera::compiler

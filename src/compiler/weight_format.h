@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// In which format a weight is stored: the source's own wherever kernels compute with it, else the
+// nearest that holds its values, or a refusal by name. Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/status.h"
+#include "tensor/dtype.h"
+
+namespace tessera::compiler {
+
+struct WeightFormat {
+  tensor::DType dtype = tensor::DType::kF32;
+  std::string note;  // "converted from IQ4_XS"; empty when the source's bytes are kept.
+};
+
+/// For a matrix that a matmul reads, k inputs. `quantize` as in CompileOptions; it applies to
+/// float sources only, and to those whose rows are whole blocks.
+///   kept:     what kernels::CanPack takes
+///   F64 -> F32; F8 -> F16 (exact); MXFP4 -> BF16 (exact);
+///   other block formats (Q2_K, Q3_K, IQ*, TQ*) -> F16, rounding each weight by at most 2^-11
+/// kUnimplemented for anything else.
+Result<WeightFormat> ChooseMatrixFormat(tensor::DType source, int64_t k,
+                                        const std::string& quantize);
+
+/// kInvalidArgument unless `quantize` is one that ChooseMatrixFormat knows.
+Status CheckQuantize(const std::string& quantize);
+
+}  // namespace tessera::compiler

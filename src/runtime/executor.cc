@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/executor.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "kernels/pack.h"
+#include "runtime/limits.h"
+#include "runtime/steps/steps.h"
+
+namespace tessera::runtime {
+namespace {
+
+using bundle::BufferKind;
+
+uint64_t BufferBytes(BufferKind kind, int64_t rows, int64_t columns) {
+  return static_cast<uint64_t>(kind == BufferKind::kQuantised
+                                   ? kernels::QuantisedRowsBytes(rows, columns)
+                                   : rows * columns * static_cast<int64_t>(sizeof(float)));
+}
+
+/// Rows of a norm buffer in either form.
+uint64_t NormBytes(int64_t rows, int64_t columns) {
+  const uint64_t floats = BufferBytes(BufferKind::kFloat, rows, columns);
+  if (columns % kernels::kBlock != 0) return floats;  // No int8 form, and no weight wants it.
+  return std::max(floats, BufferBytes(BufferKind::kQuantised, rows, columns));
+}
+
+}  // namespace
+
+kernels::QuantisedRows ViewFrom(kernels::QuantisedRows q, int64_t row, int64_t column) {
+  TESSERA_DCHECK(column % kernels::kBlock == 0);
+  const int64_t at = column / kernels::kBlock * q.rows + row;
+  q.codes += at * kernels::kBlock;
+  q.scales += at;
+  q.scaled_sums += at;
+  q.sums += at;
+  q.half_sums += 2 * at;
+  return q;
+}
+
+Activations Activations::FromRow(int64_t row) const {
+  if (x != nullptr) return {{}, x + row * ldx, ldx};
+  return {ViewFrom(q, row, 0), nullptr, 0};
+}
+
+Executor::Executor(const bundle::Program& program, std::vector<BoundWeight> weights, KvPool* kv,
+                   const kernels::RowKernels& kernels, int64_t max_rows, ThreadPool* pool)
+    : program_(program),
+      weights_(std::move(weights)),
+      kv_(kv),
+      kernels_(kernels),
+      max_rows_(max_rows),
+      pool_(pool),
+      workers_(static_cast<size_t>(pool->size())) {}
+
+Result<std::unique_ptr<Executor>> Executor::Make(const bundle::Program& program,
+                                                 std::vector<BoundWeight> weights, KvPool* kv,
+                                                 const kernels::RowKernels& kernels,
+                                                 int64_t max_rows, ThreadPool* pool) {
+  std::unique_ptr<Executor> executor(
+      new Executor(program, std::move(weights), kv, kernels, max_rows, pool));
+  for (const bundle::Rope& rope : program.ropes) {
+    TESSERA_ASSIGN_OR_RETURN(RopeCache cache, RopeCache::Make(rope, program.dims.max_seq_len));
+    executor->ropes_.push_back(std::move(cache));
+  }
+  TESSERA_RETURN_IF_ERROR(executor->PlanMemory());
+  // Made once: a std::function made for every step might allocate.
+  executor->phase_ = [self = executor.get()](int worker) {
+    for (const bundle::Step& step : self->program_.steps) {
+      self->RunStep(step, &self->workers_[static_cast<size_t>(worker)]);
+      if (&step != &self->program_.steps.back()) self->Barrier();
+    }
+  };
+  return executor;
+}
+
+Status Executor::PlanMemory() {
+  const bundle::Dims& d = dims();
+  for (const bundle::Buffer& buffer : program_.buffers)
+    buffer_slots_.push_back(arena_.Add(BufferBytes(buffer.kind, max_rows_, buffer.columns)));
+  norm_slot_ = arena_.Add(NormBytes(max_rows_, d.hidden));
+  logits_slot_ = arena_.Add(BufferBytes(BufferKind::kFloat, max_rows_, d.vocab_size));
+  // The tile must hold one KV head's keys and values, one attention tile of a whole group, and one
+  // block of 32 gated columns (gate, up and product).
+  const int64_t group_columns = d.heads / d.kv_heads * d.head_dim;
+  tile_floats_ = std::max({kTileFloats, kTileRows * 2 * d.head_dim,
+                           kernels::kAttentionRows * group_columns, kTileRows * 3 * 32});
+  struct Slots {
+    Arena::Slot tile, norm, attention;
+  };
+  std::vector<Slots> slots;
+  const int64_t scratch = kernels::AttentionScratchBytes(d.head_dim, d.heads / d.kv_heads);
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    const auto tile_bytes = static_cast<uint64_t>(tile_floats_) * sizeof(float);
+    slots.push_back({arena_.Add(tile_bytes), arena_.Add(NormBytes(kRedundantRows, d.hidden)),
+                     arena_.Add(static_cast<uint64_t>(scratch))});
+  }
+  TESSERA_RETURN_IF_ERROR(arena_.Commit());
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    workers_[i].index = static_cast<int>(i);
+    workers_[i].count = pool_->size();
+    workers_[i].tile = arena_.As<float>(slots[i].tile);
+    workers_[i].norm = arena_.At(slots[i].norm);
+    workers_[i].attention = arena_.At(slots[i].attention);
+  }
+  return {};
+}
+
+void Executor::Run(const StepRows& rows) {
+  TESSERA_CHECK(rows.rows() >= 1 && rows.rows() <= max_rows_);
+  rows_ = &rows;
+  for (RopeCache& rope : ropes_) rope.Extend(rows.last_position() + 1);
+  pool_->Run(phase_);
+  rows_ = nullptr;
+}
+
+void Executor::RunStep(const bundle::Step& step, Worker* worker) {
+  std::visit([&](const auto& op) { RunOp(*this, op, worker); }, step.op);
+}
+
+std::span<const float> Executor::logits(int64_t rows) const {
+  return {logits_data(), static_cast<size_t>(rows * dims().vocab_size)};
+}
+
+uint64_t Executor::weight_bytes() const {
+  uint64_t bytes = 0;
+  for (const Worker& worker : workers_) bytes += worker.weight_bytes;
+  return bytes;
+}
+
+BufferKind Executor::kind(bundle::BufferIndex index) const {
+  return program_.buffers[static_cast<size_t>(index)].kind;
+}
+
+int64_t Executor::columns(bundle::BufferIndex index) const {
+  return program_.buffers[static_cast<size_t>(index)].columns;
+}
+
+float* Executor::floats(bundle::BufferIndex index) const {
+  TESSERA_DCHECK(kind(index) == BufferKind::kFloat);
+  return arena_.As<float>(buffer_slots_[static_cast<size_t>(index)]);
+}
+
+kernels::QuantisedRows Executor::quantised(bundle::BufferIndex index) const {
+  TESSERA_DCHECK(kind(index) == BufferKind::kQuantised);
+  return kernels::MakeQuantisedRows(arena_.At(buffer_slots_[static_cast<size_t>(index)]),
+                                    rows_->rows(), columns(index));
+}
+
+Activations Executor::Input(bundle::BufferIndex index) const {
+  if (kind(index) == BufferKind::kQuantised) return {quantised(index), nullptr, 0};
+  return {{}, floats(index), columns(index)};
+}
+
+Activations Executor::NormInput(bundle::BufferIndex in, const bundle::Norm& norm, bool quantised,
+                                std::span<const int32_t> listed_rows, Worker* worker) {
+  const int64_t hidden = columns(in);
+  const bool listed = listed_rows.data() != nullptr;
+  const int64_t rows = listed ? std::ssize(listed_rows) : rows_->rows();
+  const bool shared = rows > kRedundantRows && worker->count > 1;
+  std::byte* memory = rows > kRedundantRows ? arena_.At(norm_slot_) : worker->norm;
+
+  kernels::RmsNormArgs args;
+  args.weight = weight(norm.weight).vector();
+  args.eps = static_cast<float>(norm.eps);
+  args.k = hidden;
+  args.ldx = hidden;
+  args.ld_out = hidden;
+  Activations result;
+  if (quantised) {
+    result.q = kernels::MakeQuantisedRows(memory, rows, hidden);
+  } else {
+    result.x = reinterpret_cast<float*>(memory);
+    result.ldx = hidden;
+  }
+  const kernels::RmsNormFn run = quantised ? kernels_.rms_norm_quantise : kernels_.rms_norm;
+  const Worker::Range share = shared ? worker->Share(rows) : Worker::Range{0, rows};
+  const float* x = floats(in);
+  const auto normalise = [&](int64_t from_row, int64_t to_row, int64_t count) {
+    args.x = x + from_row * hidden;
+    args.row_begin = 0;
+    args.row_end = count;
+    if (quantised) {
+      args.q = ViewFrom(result.q, to_row, 0);
+    } else {
+      args.out = reinterpret_cast<float*>(memory) + to_row * hidden;
+    }
+    run(args);
+  };
+  if (listed) {
+    for (int64_t i = share.begin; i < share.end; ++i)
+      normalise(listed_rows[static_cast<size_t>(i)], i, 1);
+  } else if (share.begin < share.end) {
+    normalise(share.begin, share.begin, share.end - share.begin);
+  }
+  if (shared) Barrier();
+  return result;
+}
+
+void Executor::Matmul(const BoundWeight& weight, const Activations& in, int64_t rows,
+                      int64_t group_begin, int64_t group_end, float* out, int64_t ld_out,
+                      Worker* worker) const {
+  if (group_begin >= group_end) return;
+  kernels::MatmulArgs args;
+  args.weights = weight.data + group_begin * weight.group_bytes;
+  args.n = weight.n - group_begin * kernels::kGroupRows;
+  args.k = weight.k;
+  args.segments = weight.segments;
+  args.q = in.q;
+  args.x = in.x;
+  args.ldx = in.ldx;
+  args.rows = rows;
+  args.out = out;
+  args.ld_out = ld_out;
+  args.group_begin = 0;
+  args.group_end = group_end - group_begin;
+  (rows == 1 ? weight.one : weight.many)(args);
+  worker->weight_bytes += static_cast<uint64_t>((group_end - group_begin) * weight.group_bytes);
+}
+
+int64_t Executor::TileColumns(int64_t rows, int64_t per_column, int64_t unit) const {
+  const int64_t columns = tile_floats_ / (rows * per_column) / unit * unit;
+  return std::max(columns, unit);
+}
+
+}  // namespace tessera::runtime

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Executor: runs the fused steps of a program over the rows of a StepRows, all workers together.
+// Between two steps there is one barrier; a step that needs one inside says so. What a worker
+// computes is decided by its index and the number of rows, columns and heads only, and every value
+// is computed by one kernel call in an order that does not depend on the split: that is the
+// determinism rule (docs: ARCHITECTURE, kernels/matmul.h).
+//
+// One owner thread calls Run. Memory is planned and reserved in Make.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "base/thread_pool.h"
+#include "bundle/program.h"
+#include "kernels/catalog.h"
+#include "runtime/arena.h"
+#include "runtime/kv_pool.h"
+#include "runtime/rope_cache.h"
+#include "runtime/step_rows.h"
+#include "runtime/weights.h"
+
+namespace tessera::runtime {
+
+/// Inputs of a matmul: int8 codes or floats, by the weight's format.
+struct Activations {
+  kernels::QuantisedRows q;
+  const float* x = nullptr;
+  int64_t ldx = 0;
+
+  /// The same from row `row` on.
+  Activations FromRow(int64_t row) const;
+};
+
+/// A q8 view from row `row` and column `column` on (a multiple of 32).
+kernels::QuantisedRows ViewFrom(kernels::QuantisedRows q, int64_t row, int64_t column);
+
+/// One thread's part of a step. Cache-line aligned: counters are written in the inner phases.
+struct alignas(64) Worker {
+  int index = 0;
+  int count = 1;
+  float* tile = nullptr;           // Output tile, see Executor::tile_floats().
+  std::byte* norm = nullptr;       // Normalised rows, up to kRedundantRows.
+  std::byte* attention = nullptr;  // Scratch of the attention kernel.
+  uint64_t weight_bytes = 0;       // Packed weights read so far.
+
+  struct Range {
+    int64_t begin = 0;
+    int64_t end = 0;
+  };
+  /// This worker's share of `units`: contiguous, in order of the index, equal up to one.
+  Range Share(int64_t units) const { return {units * index / count, units * (index + 1) / count}; }
+};
+
+class Executor {
+ public:
+  /// `program` and the archive behind `weights` must outlive the executor.
+  static Result<std::unique_ptr<Executor>> Make(const bundle::Program& program,
+                                                std::vector<BoundWeight> weights, KvPool* kv,
+                                                const kernels::RowKernels& kernels,
+                                                int64_t max_rows, ThreadPool* pool);
+
+  /// Logits [logit_rows, vocab_size] are in logits() afterwards.
+  void Run(const StepRows& rows);
+
+  std::span<const float> logits(int64_t rows) const;
+  uint64_t weight_bytes() const;
+  uint64_t scratch_bytes() const { return arena_.bytes(); }
+
+  // For the steps (steps/*.cc), which run inside Run() on every worker.
+  const bundle::Dims& dims() const { return program_.dims; }
+  const BoundWeight& weight(bundle::WeightIndex index) const {
+    return weights_[static_cast<size_t>(index)];
+  }
+  const kernels::RowKernels& kernels() const { return kernels_; }
+  const StepRows& rows() const { return *rows_; }
+  const RopeCache& rope(int64_t index) const { return ropes_[static_cast<size_t>(index)]; }
+  KvPool& kv() const { return *kv_; }
+  float* logits_data() const { return arena_.As<float>(logits_slot_); }
+  void Barrier() { pool_->Barrier(); }
+
+  bundle::BufferKind kind(bundle::BufferIndex index) const;
+  int64_t columns(bundle::BufferIndex index) const;
+  float* floats(bundle::BufferIndex index) const;
+  /// The buffer's arrays for the rows of this step.
+  kernels::QuantisedRows quantised(bundle::BufferIndex index) const;
+  /// A buffer as the input of a matmul.
+  Activations Input(bundle::BufferIndex index) const;
+
+  /// Normalises the float buffer for a matmul with `weight`'s activations: rows [0, rows) of the
+  /// step, or the rows listed. Every worker calls it; passes a barrier when there are many rows.
+  Activations NormInput(bundle::BufferIndex in, const bundle::Norm& norm, bool quantised,
+                        std::span<const int32_t> listed_rows, Worker* worker);
+
+  /// out[r][..] = groups [begin, end) of the weight times rows [0, rows) of `in`.
+  void Matmul(const BoundWeight& weight, const Activations& in, int64_t rows, int64_t group_begin,
+              int64_t group_end, float* out, int64_t ld_out, Worker* worker) const;
+
+  /// Columns (a multiple of `unit`) that a tile of `rows` rows and `per_column` floats a column
+  /// holds; at least one unit.
+  int64_t TileColumns(int64_t rows, int64_t per_column, int64_t unit) const;
+
+ private:
+  Executor(const bundle::Program& program, std::vector<BoundWeight> weights, KvPool* kv,
+           const kernels::RowKernels& kernels, int64_t max_rows, ThreadPool* pool);
+  Status PlanMemory();
+  void RunStep(const bundle::Step& step, Worker* worker);
+
+  const bundle::Program& program_;
+  const std::vector<BoundWeight> weights_;
+  KvPool* const kv_;
+  const kernels::RowKernels kernels_;
+  const int64_t max_rows_;
+  ThreadPool* const pool_;
+  std::vector<RopeCache> ropes_;
+  Arena arena_;
+  std::vector<Arena::Slot> buffer_slots_;
+  Arena::Slot norm_slot_ = 0;  // Normalised rows of a step with many.
+  Arena::Slot logits_slot_ = 0;
+  int64_t tile_floats_ = 0;
+  std::vector<Worker> workers_;
+  std::function<void(int)> phase_;
+  const StepRows* rows_ = nullptr;
+};
+
+}  // namespace tessera::runtime

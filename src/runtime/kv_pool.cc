@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/kv_pool.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "base/bytes.h"
+#include "base/check.h"
+#include "runtime/limits.h"
+
+namespace tessera::runtime {
+
+Result<KvPool> KvPool::Make(const bundle::Dims& dims, int64_t pages) {
+  if (pages < 1 || pages > kMaxPages)
+    return Fail(InvalidArgument(fmt::format("{} KV pages, expected 1 to {}", pages, kMaxPages)));
+  const kernels::KvLayout layout{dims.layers, dims.kv_heads, dims.head_dim, dims.page_tokens};
+  uint64_t bytes = 0;
+  if (MulOverflows(static_cast<uint64_t>(layout.PageBytes()), static_cast<uint64_t>(pages), &bytes))
+    return Fail(
+        ResourceExhausted(fmt::format("{} KV pages of {} bytes", pages, layout.PageBytes())));
+  TESSERA_ASSIGN_OR_RETURN(Mapping memory, Mapping::Reserve(bytes, true));
+  return KvPool(layout, pages, std::move(memory));
+}
+
+void KvPool::Copy(PageId from, PageId to) {
+  TESSERA_CHECK(from >= 0 && from < pages_ && to >= 0 && to < pages_);
+  if (from == to) return;
+  const int64_t elements = layout_.PageElements();
+  std::memcpy(data() + to * elements, data() + from * elements,
+              static_cast<size_t>(layout_.PageBytes()));
+}
+
+}  // namespace tessera::runtime

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// KvPool: the pages of KV memory, f16, one reservation. Which page belongs to whom is the engine's
+// business. A page that was never written costs no memory.
+#pragma once
+
+#include <cstdint>
+
+#include "bundle/program.h"
+#include "kernels/attention.h"
+#include "runtime/arena.h"
+#include "runtime/session.h"
+
+namespace tessera::runtime {
+
+class KvPool {
+ public:
+  static Result<KvPool> Make(const bundle::Dims& dims, int64_t pages);
+
+  int64_t pages() const { return pages_; }
+  uint16_t* data() const { return reinterpret_cast<uint16_t*>(memory_.data()); }
+  const kernels::KvLayout& layout() const { return layout_; }
+  /// The same memory seen as one KV head a layer, so that a kernel call may serve any part of
+  /// one head's group: plane (layer, head) is layer `layer * kv_heads + head` of it.
+  kernels::KvLayout PlaneLayout() const {
+    return {layout_.layers * layout_.kv_heads, 1, layout_.head_dim, layout_.page_tokens};
+  }
+  int64_t Plane(int64_t layer, int64_t kv_head) const { return layer * layout_.kv_heads + kv_head; }
+  /// Both pages must exist.
+  void Copy(PageId from, PageId to);
+
+ private:
+  KvPool(const kernels::KvLayout& layout, int64_t pages, Mapping memory)
+      : layout_(layout), pages_(pages), memory_(std::move(memory)) {}
+  kernels::KvLayout layout_;
+  int64_t pages_;
+  Mapping memory_;
+};
+
+}  // namespace tessera::runtime

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Limits of a session, and the sizes that shape its scratch memory.
+#pragma once
+
+#include <cstdint>
+
+namespace tessera::runtime {
+
+inline constexpr int kMaxThreads = 512;
+inline constexpr int64_t kMaxRows = 8192;
+/// Page ids are int32_t.
+inline constexpr int64_t kMaxPages = int64_t{1} << 30;
+
+/// Up to so many rows every worker normalises all of them itself, which costs less than a barrier.
+inline constexpr int64_t kRedundantRows = 8;
+/// Rows that go through one matmul call: their int8 activations (576 to 4096 inputs) and the
+/// output tile stay in L2 while the weights of the worker's columns stream through.
+inline constexpr int64_t kTileRows = 128;
+/// Floats of a worker's output tile: 128 KiB, a quarter of a 512 KiB L2.
+inline constexpr int64_t kTileFloats = 32 * 1024;
+
+}  // namespace tessera::runtime

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/load.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/file.h"
+#include "base/thread_pool.h"
+#include "bundle/bundle.h"
+#include "runtime/executor.h"
+#include "runtime/limits.h"
+
+namespace tessera::runtime {
+namespace {
+
+class CpuSession final : public Session {
+ public:
+  static Result<std::unique_ptr<Session>> Make(bundle::Bundle bundle, const LoadOptions& options);
+
+  const ModelShape& shape() const override { return shape_; }
+
+  Result<std::span<const float>> Step(std::span<const Chunk> chunks) override {
+    TESSERA_RETURN_IF_ERROR(rows_->Fill(chunks, pool_->size(), may_split_heads_));
+    if (!pinned_) {
+      pinned_ = true;
+      pool_->PinCaller();
+    }
+    executor_->Run(*rows_);
+    ++steps_;
+    return executor_->logits(std::ssize(rows_->logit_rows()));
+  }
+
+  Status CopyPage(PageId from, PageId to) override {
+    for (const PageId page : {from, to})
+      if (page < 0 || page >= shape_.page_count)
+        return InvalidArgument(fmt::format("page {} of {}", page, shape_.page_count));
+    kv_->Copy(from, to);
+    return {};
+  }
+
+  SessionStats stats() const override {
+    return {steps_, pool_->barriers(), executor_->weight_bytes(), executor_->scratch_bytes()};
+  }
+
+ private:
+  explicit CpuSession(bundle::Bundle bundle) : bundle_(std::move(bundle)) {}
+
+  bundle::Bundle bundle_;
+  ModelShape shape_;
+  std::unique_ptr<KvPool> kv_;
+  std::unique_ptr<ThreadPool> pool_;
+  std::unique_ptr<StepRows> rows_;
+  std::unique_ptr<Executor> executor_;
+  bool may_split_heads_ = false;
+  bool pinned_ = false;
+  uint64_t steps_ = 0;
+};
+
+Status CheckOptions(const LoadOptions& options) {
+  if (options.threads < 0 || options.threads > kMaxThreads)
+    return InvalidArgument(fmt::format("{} threads, expected 1 to {}, or 0 for one per core",
+                                       options.threads, kMaxThreads));
+  if (options.max_rows < 1 || options.max_rows > kMaxRows)
+    return InvalidArgument(
+        fmt::format("max_rows {}, expected 1 to {}", options.max_rows, kMaxRows));
+  if (options.kv_tokens < 0)
+    return InvalidArgument(fmt::format("{} tokens of KV memory", options.kv_tokens));
+  return {};
+}
+
+std::unique_ptr<ThreadPool> MakePool(const LoadOptions& options) {
+  const Topology topology = ReadTopology();
+  const int threads = options.threads > 0 ? options.threads : topology.DefaultThreads();
+  std::vector<int> cpus;
+  // More threads than cores: pinning would only put two on one core.
+  if (options.pin_threads && threads <= static_cast<int>(topology.cores.size()))
+    for (int i = 0; i < threads; ++i) cpus.push_back(topology.cores[static_cast<size_t>(i)].cpu);
+  return std::make_unique<ThreadPool>(threads, std::move(cpus));
+}
+
+/// Whether one query head's columns are whole blocks in every attention step that quantises.
+bool MaySplitHeads(const bundle::Program& program) {
+  for (const bundle::Buffer& buffer : program.buffers)
+    if (buffer.kind == bundle::BufferKind::kQuantised &&
+        program.dims.head_dim % kernels::kBlock != 0)
+      return false;
+  return true;
+}
+
+Result<std::unique_ptr<Session>> CpuSession::Make(bundle::Bundle bundle,
+                                                  const LoadOptions& options) {
+  std::unique_ptr<CpuSession> session(new CpuSession(std::move(bundle)));
+  const bundle::Program& program = session->bundle_.program;
+  const bundle::Dims& dims = program.dims;
+  const Isa isa = options.isa.value_or(ReadIsa());
+  const int64_t kv_tokens = options.kv_tokens > 0 ? options.kv_tokens : dims.max_seq_len;
+  TESSERA_ASSIGN_OR_RETURN(KvPool kv, KvPool::Make(dims, (kv_tokens - 1) / dims.page_tokens + 1));
+  session->kv_ = std::make_unique<KvPool>(std::move(kv));
+  TESSERA_ASSIGN_OR_RETURN(std::vector<BoundWeight> weights,
+                           BindWeights(program, session->bundle_.archive, isa));
+  session->pool_ = MakePool(options);
+  TESSERA_ASSIGN_OR_RETURN(
+      session->executor_,
+      Executor::Make(program, std::move(weights), session->kv_.get(),
+                     kernels::SelectRowKernels(isa), options.max_rows, session->pool_.get()));
+  session->rows_ = std::make_unique<StepRows>(dims, options.max_rows, session->kv_->pages());
+  session->may_split_heads_ = MaySplitHeads(program);
+  const int64_t page_bytes = session->kv_->layout().PageBytes();
+  session->shape_ = {
+      dims.vocab_size,  dims.max_seq_len,      dims.layers,     page_bytes / dims.page_tokens,
+      dims.page_tokens, session->kv_->pages(), options.max_rows};
+  return session;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Session>> LoadSession(const std::filesystem::path& bundle,
+                                             const LoadOptions& options) {
+  TESSERA_RETURN_IF_ERROR(CheckOptions(options));
+  const auto check =
+      options.verify_parameters ? bundle::Check::kEverything : bundle::Check::kSizesAndSmallFiles;
+  TESSERA_ASSIGN_OR_RETURN(bundle::Bundle opened, bundle::OpenBundle(bundle, check));
+  return CpuSession::Make(std::move(opened), options);
+}
+
+}  // namespace tessera::runtime

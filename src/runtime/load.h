@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From a bundle on disk to a Session: maps, checks, plans memory once, starts the threads.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "base/status.h"
+#include "base/topology.h"
+#include "runtime/session.h"
+
+namespace tessera::runtime {
+
+struct LoadOptions {
+  int threads = 0;          // 0: one per physical core that we may use.
+  bool pin_threads = true;  // To one core each; the caller of Step() is pinned at its first call.
+  int64_t kv_tokens = 0;    // Positions of the page pool; 0: one sequence of max_seq_len.
+  int64_t max_rows = 512;   // Tokens of one step over all chunks; scratch grows with it.
+  bool verify_parameters = false;  // Hash model.irpa, too: reads all of it.
+  std::optional<Isa> isa =
+      std::nullopt;  // Nothing: what the machine has. Isa{}: the scalar references.
+};
+
+/// kNotFound when the folder is no bundle, kDataLoss (one line: which file and what differs) when
+/// it is damaged, kUnimplemented for another target or version, kInvalidArgument for options out of
+/// range, kResourceExhausted when memory cannot be reserved. Parameters are mapped, not copied;
+/// KV pages and scratch are reserved, and use memory when they are first written.
+Result<std::unique_ptr<Session>> LoadSession(const std::filesystem::path& bundle,
+                                             const LoadOptions& options = {});
+
+}  // namespace tessera::runtime

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Shares (rows, heads) items of about equal cost, planned by StepRows. An item quantises its own
+// columns, which are whole blocks, for the projection that follows.
+#include "runtime/steps/steps.h"
+
+namespace tessera::runtime {
+
+void RunOp(Executor& ex, const bundle::AttentionStep& step, Worker* worker) {
+  const bundle::Dims& dims = ex.dims();
+  const KvPool& kv = ex.kv();
+  const int64_t ldq = ex.columns(step.in);
+  const bool quantise = ex.kind(step.out) == bundle::BufferKind::kQuantised;
+  kernels::AttentionArgs args;
+  args.layout = kv.PlaneLayout();
+  args.pool = kv.data();
+  args.ldq = ldq;
+  args.head_begin = 0;
+  args.head_end = 1;
+  args.scale = static_cast<float>(step.scale);
+  args.softcap = static_cast<float>(step.softcap);
+  args.window = step.window;
+  args.scratch = worker->attention;
+  for (const AttentionItem& item : ex.rows().ItemsOf(worker->index, worker->count)) {
+    const int64_t column =
+        (item.kv_head * (dims.heads / dims.kv_heads) + item.head) * dims.head_dim;
+    const int64_t columns = item.heads * dims.head_dim;
+    args.pages = item.range.pages;
+    args.layer = kv.Plane(step.layer, item.kv_head);
+    args.q = ex.floats(step.in) + item.range.row * ldq + column;
+    args.start = item.range.start;
+    args.rows = item.range.rows;
+    args.group = item.heads;
+    args.out = quantise ? worker->tile : ex.floats(step.out) + item.range.row * ldq + column;
+    args.ld_out = quantise ? columns : ldq;
+    ex.kernels().attention(args);
+    if (!quantise) continue;
+    kernels::QuantiseArgs quantised;
+    quantised.x = worker->tile;
+    quantised.ldx = columns;
+    quantised.k = columns;
+    quantised.row_end = item.range.rows;
+    quantised.out = ViewFrom(ex.quantised(step.out), item.range.row, column);
+    ex.kernels().quantise(quantised);
+  }
+}
+
+}  // namespace tessera::runtime

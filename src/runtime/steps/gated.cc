@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Shares columns of the product in whole blocks of 32 (of 8 for float outputs): gate and up of the
+// same columns meet in the worker's tile, and the product is quantised where it is made.
+#include <algorithm>
+
+#include "kernels/pack.h"
+#include "runtime/limits.h"
+#include "runtime/steps/steps.h"
+
+namespace tessera::runtime {
+namespace {
+
+using bundle::GatedStep;
+
+struct Block {
+  int64_t row, rows;        // Of the step.
+  int64_t column, columns;  // Of the product.
+};
+
+/// Gate and up of the block into the tile; returns how they lie there.
+kernels::GateLayout GateAndUp(const Executor& ex, const GatedStep& step, const Activations& in,
+                              const Block& b, Worker* worker) {
+  const Activations rows = in.FromRow(b.row);
+  const int64_t begin = b.column / kernels::kGroupRows;
+  const int64_t end = (b.column + b.columns) / kernels::kGroupRows;
+  const int64_t ld = 2 * b.columns;
+  if (!step.up) {
+    ex.Matmul(ex.weight(step.gate), rows, b.rows, 2 * begin, 2 * end, worker->tile, ld, worker);
+    return kernels::GateLayout::kInterleaved;
+  }
+  ex.Matmul(ex.weight(step.gate), rows, b.rows, begin, end, worker->tile, ld, worker);
+  ex.Matmul(ex.weight(*step.up), rows, b.rows, begin, end, worker->tile + b.columns, ld, worker);
+  return kernels::GateLayout::kHalves;
+}
+
+void RunBlock(const Executor& ex, const GatedStep& step, const Activations& in, const Block& b,
+              Worker* worker) {
+  const bool quantise = ex.kind(step.out) == bundle::BufferKind::kQuantised;
+  const int64_t ld_out = ex.columns(step.out);
+  float* product = worker->tile + b.rows * 2 * b.columns;
+  kernels::GatedArgs args;
+  args.layout = GateAndUp(ex, step, in, b, worker);
+  args.x = worker->tile;
+  args.ldx = 2 * b.columns;
+  args.out = quantise ? product : ex.floats(step.out) + b.row * ld_out + b.column;
+  args.ld_out = quantise ? b.columns : ld_out;
+  args.columns = b.columns;
+  args.row_end = b.rows;
+  if (step.activation == bundle::Activation::kSilu) {
+    ex.kernels().silu_gate(args);
+  } else {
+    ex.kernels().gelu_gate(args);
+  }
+  if (!quantise) return;
+  kernels::QuantiseArgs quantised;
+  quantised.x = product;
+  quantised.ldx = b.columns;
+  quantised.k = b.columns;
+  quantised.row_end = b.rows;
+  quantised.out = ViewFrom(ex.quantised(step.out), b.row, b.column);
+  ex.kernels().quantise(quantised);
+}
+
+}  // namespace
+
+void RunOp(Executor& ex, const GatedStep& step, Worker* worker) {
+  const bool quantised_in = ex.weight(step.gate).quantised_rows;
+  const Activations in = ex.NormInput(step.in, step.norm, quantised_in, {}, worker);
+  const bool quantise = ex.kind(step.out) == bundle::BufferKind::kQuantised;
+  const int64_t unit = quantise ? kernels::kBlock : kernels::kGroupRows;
+  const int64_t columns = ex.columns(step.out);
+  const Worker::Range share = worker->Share(columns / unit);
+  const int64_t rows = ex.rows().rows();
+  for (int64_t row = 0; row < rows; row += kTileRows) {
+    const int64_t tile_rows = std::min(kTileRows, rows - row);
+    const int64_t width = ex.TileColumns(tile_rows, 3, unit);
+    for (int64_t column = share.begin * unit; column < share.end * unit; column += width)
+      RunBlock(ex, step, in, {row, tile_rows, column, std::min(width, share.end * unit - column)},
+               worker);
+  }
+}
+
+}  // namespace tessera::runtime

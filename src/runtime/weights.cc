@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/weights.h"
+
+#include <fmt/format.h>
+
+#include "base/check.h"
+#include "kernels/catalog.h"
+#include "kernels/pack.h"
+#include "tensor/convert.h"
+
+namespace tessera::runtime {
+namespace {
+
+Result<kernels::MatmulFn> MatmulOf(const bundle::Weight& weight, int64_t rows, const Isa& isa) {
+  const kernels::Entry* entry = kernels::FindMatmul(weight.dtype, rows, isa);
+  if (entry == nullptr)
+    return Fail(Unimplemented(fmt::format("weight {}: no kernel multiplies {}", weight.entry,
+                                          tensor::Name(weight.dtype))));
+  return std::get<kernels::MatmulFn>(entry->fn);
+}
+
+Status BindPacked(const bundle::Weight& weight, const Isa& isa, BoundWeight* bound) {
+  if (!kernels::CanPack(weight.dtype, weight.k))
+    return Unimplemented(fmt::format("weight {}: {} with {} inputs has no packed layout",
+                                     weight.entry, tensor::Name(weight.dtype), weight.k));
+  const int64_t expected = kernels::PackedBytes(weight.dtype, weight.n, weight.k);
+  if (expected != weight.bytes)
+    return DataLoss(fmt::format("weight {}: {} bytes, expected {} for packed {} [{},{}]",
+                                weight.entry, weight.bytes, expected, tensor::Name(weight.dtype),
+                                weight.n, weight.k));
+  bound->group_bytes = kernels::GroupBytes(weight.dtype, weight.k);
+  bound->quantised_rows = kernels::UsesQuantisedRows(weight.dtype);
+  TESSERA_ASSIGN_OR_RETURN(bound->one, MatmulOf(weight, 1, isa));
+  TESSERA_ASSIGN_OR_RETURN(bound->many, MatmulOf(weight, 2, isa));
+  return {};
+}
+
+Status CheckRows(const bundle::Weight& weight) {
+  if (!tensor::CanConvertToFloat(weight.dtype))
+    return Unimplemented(fmt::format("weight {}: {} cannot be read as float", weight.entry,
+                                     tensor::Name(weight.dtype)));
+  TESSERA_ASSIGN_OR_RETURN(const uint64_t row,
+                           tensor::RowBytes(weight.dtype, static_cast<uint64_t>(weight.k)));
+  if (row * static_cast<uint64_t>(weight.n) != static_cast<uint64_t>(weight.bytes))
+    return DataLoss(fmt::format("weight {}: {} bytes, expected {} for {} [{},{}]", weight.entry,
+                                weight.bytes, row * static_cast<uint64_t>(weight.n),
+                                tensor::Name(weight.dtype), weight.n, weight.k));
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<BoundWeight>> BindWeights(const bundle::Program& program,
+                                             const formats::ParameterIndex& archive,
+                                             const Isa& isa) {
+  std::vector<BoundWeight> bound;
+  bound.reserve(program.weights.size());
+  for (const bundle::Weight& weight : program.weights) {
+    const formats::ParameterEntry* entry = archive.Find(weight.entry);
+    TESSERA_CHECK(entry != nullptr);  // VerifyArchive
+    BoundWeight b;
+    b.data = archive.View(*entry).bytes.data();
+    b.layout = weight.layout;
+    b.dtype = weight.dtype;
+    b.n = weight.n;
+    b.k = weight.k;
+    b.segments = weight.segments;
+    if (weight.layout == bundle::WeightLayout::kPacked8) {
+      TESSERA_RETURN_IF_ERROR(BindPacked(weight, isa, &b));
+    } else {
+      TESSERA_RETURN_IF_ERROR(CheckRows(weight));
+    }
+    bound.push_back(b);
+  }
+  return bound;
+}
+
+}  // namespace tessera::runtime
