@@ -13,6 +13,7 @@ namespace {
 using tensor::DType;
 constexpr auto kNone = std::nullopt;
 constexpr auto kAvx2 = KernelIsa::kAvx2;
+constexpr auto kAvx512 = KernelIsa::kAvx512;
 constexpr auto kVnni = KernelIsa::kAvx512Vnni;
 constexpr auto kRef = KernelIsa::kRef;
 constexpr auto kAny = RowsClass::kAny;
@@ -81,6 +82,7 @@ const Entry kCatalog[] = {
   {Op::kRope, kNone, kAny, kAvx2, "rope.avx2", &avx2::Rope},
   {Op::kFloatToHalf, kNone, kAny, kAvx2, "float_to_half.avx2", &avx2::FloatToHalf},
   {Op::kKvWrite, kNone, kAny, kAvx2, "kv_write.avx2", &avx2::KvWrite},
+  {Op::kAttention, kNone, kAny, kAvx512, "attention.avx512", &avx512::Attention},
   {Op::kAttention, kNone, kAny, kAvx2, "attention.avx2", &avx2::Attention},
 
   {Op::kQuantise,        kNone, kAny, kRef, "quantise.ref",          &ref::Quantise},

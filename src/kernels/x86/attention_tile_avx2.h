@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Inner loops of attention over one chunk of 64 positions, for up to kQueries queries that share
+// Inner loops of attention over one chunk of 64 positions, for a few queries that share
 // the loads of K and V. T is uint16_t (f16, converted on load: few queries) or float (converted
 // before: many queries); the arithmetic is the same.
 #pragma once
@@ -14,8 +14,6 @@
 namespace tessera::kernels {
 namespace {
 
-/// Two vectors of accumulators per query: 12 of the 16 registers.
-inline constexpr int kQueries = 6;
 inline constexpr int64_t kBlocksPerChunk = kAttentionChunk / kKvBlock;
 
 /// Where the 16-position blocks of a chunk are: K as [head_dim][16], V as [16][head_dim].
@@ -36,7 +34,8 @@ TESSERA_KERNEL_INLINE __m256 LoadKv8(const T* p) {
 
 /// scores[i][0..16) = chain over d of q[i][d] * k[d][0..16).
 template <class T, int N>
-TESSERA_KERNEL_INLINE void ScoreBlock(const T* k, const float* q, int64_t head_dim, float* scores) {
+TESSERA_KERNEL_INLINE void ScoreBlock8(const T* k, const float* q, int64_t head_dim,
+                                       float* scores) {
   __m256 s[N][2];
   TESSERA_UNROLL
   for (int i = 0; i < N; ++i) s[i][0] = s[i][1] = _mm256_setzero_ps();
@@ -58,8 +57,8 @@ TESSERA_KERNEL_INLINE void ScoreBlock(const T* k, const float* q, int64_t head_d
 
 /// o[i][8 * V columns] += e[i][p] * v[p][..] for p in [from, to) of the chunk, ascending.
 template <class T, int N, int V>
-TESSERA_KERNEL_INLINE void AddColumns(const ChunkKv<T>& kv, const float* e, int64_t from,
-                                      int64_t to, int64_t head_dim, int64_t column, float* o) {
+TESSERA_KERNEL_INLINE void AddColumns8(const ChunkKv<T>& kv, const float* e, int64_t from,
+                                       int64_t to, int64_t head_dim, int64_t column, float* o) {
   __m256 acc[N][V];
   TESSERA_UNROLL
   for (int i = 0; i < N; ++i) {
@@ -88,21 +87,36 @@ TESSERA_KERNEL_INLINE void AddColumns(const ChunkKv<T>& kv, const float* e, int6
   }
 }
 
-template <class T, int N>
-TESSERA_KERNEL_INLINE void AddValues(const ChunkKv<T>& kv, const float* e, int64_t from, int64_t to,
-                                     int64_t head_dim, float* o) {
-  int64_t column = 0;
-  for (; column + 16 <= head_dim; column += 16) {
-    AddColumns<T, N, 2>(kv, e, from, to, head_dim, column, o);
-  }
-  if (column < head_dim) AddColumns<T, N, 1>(kv, e, from, to, head_dim, column, o);
-}
+/// The inner loops for 256 bits, as attention_walk.h uses them.
+struct AttentionAvx2 {
+  static constexpr int kQueries = 6;  // two vectors of accumulators each: 12 of 16 registers
 
-/// Calls f.template operator()<N>(first) for runs of N <= kQueries queries.
-template <class F>
+  template <class T, int N>
+  TESSERA_KERNEL_INLINE void ScoreBlock(const T* k, const float* q, int64_t head_dim,
+                                        float* scores) {
+    ScoreBlock8<T, N>(k, q, head_dim, scores);
+  }
+
+  template <class T, int N>
+  TESSERA_KERNEL_INLINE void AddValues(const ChunkKv<T>& kv, const float* e, int64_t from,
+                                       int64_t to, int64_t head_dim, float* o) {
+    int64_t column = 0;
+    for (; column + 16 <= head_dim; column += 16) {
+      AddColumns8<T, N, 2>(kv, e, from, to, head_dim, column, o);
+    }
+    if (column < head_dim) AddColumns8<T, N, 1>(kv, e, from, to, head_dim, column, o);
+  }
+};
+
+/// Calls f.template operator()<N>(first) for runs of N <= most queries (6 or 12).
+template <int most, class F>
 TESSERA_KERNEL_INLINE void ForQueries(int64_t count, const F& f) {
   int64_t i = 0;
-  for (; i + kQueries <= count; i += kQueries) f.template operator()<kQueries>(i);
+  for (; i + most <= count; i += most) f.template operator()<most>(i);
+  if (most > 6 && count - i >= 6) {
+    f.template operator()<6>(i);
+    i += 6;
+  }
   switch (count - i) {
     case 1:
       return f.template operator()<1>(i);

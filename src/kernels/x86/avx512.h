@@ -4,15 +4,18 @@
 // where Isa::avx512_vnni holds; catalog.h sees to that.
 #pragma once
 
+#include "kernels/attention.h"
 #include "kernels/matmul.h"
 #include "tensor/dtype.h"
 
 namespace tessera::kernels::avx512 {
 
-/// Quantised formats. One: meant for one row. Many: meant for two and more.
+/// Quantised formats, with VNNI. One: meant for one row. Many: meant for two and more.
 template <tensor::DType dtype>
 void MatmulOneRow(const MatmulArgs& args);
 template <tensor::DType dtype>
 void MatmulRows(const MatmulArgs& args);
+
+void Attention(const AttentionArgs& args);
 
 }  // namespace tessera::kernels::avx512

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The walk of attention: tiles of query rows, splits, chunks, blocks in their pages. `Ops` holds
+// the inner loops of one vector width (attention_tile_avx2.h, attention_tile_avx512.h).
+#pragma once
+
+#include "kernels/x86/attention_tile_avx2.h"
+
+namespace tessera::kernels {
+namespace {
+
+/// Up to kAttentionRows rows of one KV head: query i = row i / group, head i % group.
+struct TileState {
+  const AttentionArgs& a;
+  int64_t head;
+  int64_t start;  // position of the tile's row 0
+  int64_t rows;
+  int64_t queries;  // rows * group
+  float* k;         // [4][head_dim][16] float32 K of the chunk
+  float* v;         // [64][head_dim]
+  float* q;         // [queries][head_dim]
+  float* scores;    // [queries][64]
+  float* part;      // [queries][head_dim]: of the current split
+  float* total;     // [queries][head_dim]: of the splits before
+  float* m;         // [queries]
+  float* sum;
+  float* total_m;
+  float* total_sum;
+
+  [[gnu::always_inline]] int64_t Begin(int64_t row) const {
+    return a.window > 0 ? Max(0, start + row + 1 - a.window) : 0;
+  }
+  [[gnu::always_inline]] int64_t End(int64_t row) const { return start + row + 1; }
+};
+
+TESSERA_KERNEL_INLINE TileState MakeTile(const AttentionArgs& a, int64_t head, int64_t row0,
+                                         int64_t rows) {
+  const int64_t dim = a.layout.head_dim, queries = rows * a.group;
+  float* next = reinterpret_cast<float*>(a.scratch);
+  const auto take = [&next](int64_t count) {
+    float* at = next;
+    next += count;
+    return at;
+  };
+  TileState t{.a = a,
+              .head = head,
+              .start = a.start + row0,
+              .rows = rows,
+              .queries = queries,
+              .k = take(kAttentionChunk * dim),
+              .v = take(kAttentionChunk * dim),
+              .q = take(queries * dim),
+              .scores = take(queries * kAttentionChunk),
+              .part = take(queries * dim),
+              .total = take(queries * dim),
+              .m = take(queries),
+              .sum = take(queries),
+              .total_m = take(queries),
+              .total_sum = take(queries)};
+  for (int64_t i = 0; i < queries; ++i) {
+    const float* q = a.q + (row0 + i / a.group) * a.ldq + (head * a.group + i % a.group) * dim;
+    for (int64_t d = 0; d < dim; d += 8) {
+      _mm256_storeu_ps(t.q + i * dim + d, _mm256_loadu_ps(q + d));
+    }
+  }
+  return t;
+}
+
+/// The f16 blocks [first, last) of the chunk in their pages.
+TESSERA_KERNEL_INLINE ChunkKv<uint16_t> Locate(const TileState& t, int64_t chunk, int64_t first,
+                                               int64_t last) {
+  const KvLayout& layout = t.a.layout;
+  ChunkKv<uint16_t> kv = {};
+  for (int64_t b = first; b < last; ++b) {
+    const int64_t position = chunk + b * kKvBlock;
+    const int64_t slot = position % layout.page_tokens;
+    const uint16_t* plane = t.a.pool +
+                            t.a.pages[position / layout.page_tokens] * layout.PageElements() +
+                            layout.KPlane(t.a.layer, t.head) + slot * layout.head_dim;
+    kv.k[b] = plane;
+    kv.v[b] = plane + layout.PlaneElements();
+  }
+  return kv;
+}
+
+/// The same in float32, in the tile's buffers.
+TESSERA_KERNEL_INLINE ChunkKv<float> Convert(const TileState& t, const ChunkKv<uint16_t>& from,
+                                             int64_t first, int64_t last) {
+  const int64_t size = kKvBlock * t.a.layout.head_dim;
+  ChunkKv<float> kv = {};
+  for (int64_t b = first; b < last; ++b) {
+    for (int64_t i = 0; i < size; i += 8) {
+      _mm256_storeu_ps(t.k + b * size + i, LoadHalf8(from.k[b] + i));
+      _mm256_storeu_ps(t.v + b * size + i, LoadHalf8(from.v[b] + i));
+    }
+    kv.k[b] = t.k + b * size;
+    kv.v[b] = t.v + b * size;
+  }
+  return kv;
+}
+
+/// Adds positions [from, to) of the chunk for queries [begin, begin + count).
+template <class Ops, class T>
+TESSERA_KERNEL_INLINE void Values(const TileState& t, const ChunkKv<T>& kv, int64_t begin,
+                                  int64_t count, int64_t from, int64_t to) {
+  if (from >= to) return;
+  const int64_t dim = t.a.layout.head_dim;
+  ForQueries<Ops::kQueries>(
+      count, [&]<int N>(int64_t i) __attribute__((always_inline)) {
+        Ops::template AddValues<T, N>(kv, t.scores + (begin + i) * kAttentionChunk, from, to, dim,
+                                      t.part + (begin + i) * dim);
+      });
+}
+
+/// Rows [row_begin, row_end) of the tile see something of the chunk.
+template <class Ops, class T>
+TESSERA_KERNEL_INLINE void Chunk(const TileState& t, const ChunkKv<T>& kv, int64_t chunk,
+                                 int64_t first, int64_t last, int64_t row_begin, int64_t row_end) {
+  const int64_t dim = t.a.layout.head_dim, group = t.a.group;
+  const auto from = [&](int64_t row) { return Max(t.Begin(row) - chunk, 0); };
+  const auto to = [&](int64_t row) { return Min(t.End(row) - chunk, kAttentionChunk); };
+  const int64_t begin = row_begin * group, count = (row_end - row_begin) * group;
+  for (int64_t b = first; b < last; ++b) {
+    ForQueries<Ops::kQueries>(
+        count, [&]<int N>(int64_t i) __attribute__((always_inline)) {
+          Ops::template ScoreBlock<T, N>(kv.k[b], t.q + (begin + i) * dim, dim,
+                                         t.scores + (begin + i) * kAttentionChunk + b * kKvBlock);
+        });
+  }
+  const ScoreOptions options{t.a.scale, t.a.softcap};
+  for (int64_t i = begin; i < begin + count; ++i) {
+    SoftmaxChunk(options, from(i / group), to(i / group), dim, t.scores + i * kAttentionChunk,
+                 t.m + i, t.sum + i, t.part + i * dim);
+  }
+  // What all rows see together; before and after it each row alone. Ascending for every row.
+  const int64_t common_from = Min(from(row_end - 1), to(row_begin));
+  const int64_t common_to = to(row_begin);
+  for (int64_t row = row_begin; row < row_end; ++row) {
+    Values<Ops>(t, kv, row * group, group, from(row), Min(common_from, to(row)));
+  }
+  Values<Ops>(t, kv, begin, count, common_from, common_to);
+  for (int64_t row = row_begin; row < row_end; ++row) {
+    Values<Ops>(t, kv, row * group, group, Max(common_to, from(row)), to(row));
+  }
+}
+
+/// Merges the split's part into the total of row `row`, or starts the total with it.
+TESSERA_KERNEL_INLINE void MergeRow(const TileState& t, int64_t row, bool starts) {
+  const int64_t dim = t.a.layout.head_dim;
+  for (int64_t i = row * t.a.group; i < (row + 1) * t.a.group; ++i) {
+    float* total = t.total + i * dim;
+    const float* part = t.part + i * dim;
+    if (starts) {
+      for (int64_t d = 0; d < dim; d += 8) _mm256_storeu_ps(total + d, _mm256_loadu_ps(part + d));
+      t.total_m[i] = t.m[i];
+      t.total_sum[i] = t.sum[i];
+      continue;
+    }
+    const float m = t.total_m[i] < t.m[i] ? t.m[i] : t.total_m[i];
+    const __m256 fa = ExpAvx2(_mm256_set1_ps(t.total_m[i] - m));
+    const __m256 fb = ExpAvx2(_mm256_set1_ps(t.m[i] - m));
+    for (int64_t d = 0; d < dim; d += 8) {
+      const __m256 before = _mm256_mul_ps(_mm256_loadu_ps(total + d), fa);
+      _mm256_storeu_ps(total + d, _mm256_fmadd_ps(_mm256_loadu_ps(part + d), fb, before));
+    }
+    t.total_m[i] = m;
+    t.total_sum[i] =
+        __builtin_fmaf(t.sum[i], _mm256_cvtss_f32(fb), t.total_sum[i] * _mm256_cvtss_f32(fa));
+  }
+}
+
+template <class Ops>
+TESSERA_KERNEL_INLINE void Split(const TileState& t, int64_t split) {
+  const int64_t dim = t.a.layout.head_dim;
+  for (int64_t i = 0; i < t.queries; ++i) {
+    t.m[i] = -std::numeric_limits<float>::infinity();
+    t.sum[i] = 0;
+    for (int64_t d = 0; d < dim; d += 8)
+      _mm256_storeu_ps(t.part + i * dim + d, _mm256_setzero_ps());
+  }
+  const int64_t end = Min(t.End(t.rows - 1), split + kAttentionSplit);
+  const int64_t begin = Max(t.Begin(0), split);
+  for (int64_t chunk = begin / kAttentionChunk * kAttentionChunk; chunk < end;
+       chunk += kAttentionChunk) {
+    // Ends and begins of the rows ascend: those that see the chunk are a run.
+    const int64_t row_begin = Max(0, chunk - t.start);
+    int64_t row_end = t.rows;
+    while (t.Begin(row_end - 1) >= chunk + kAttentionChunk) --row_end;
+    const int64_t first = (Max(t.Begin(row_begin), chunk) - chunk) / kKvBlock;
+    const int64_t last =
+        (Min(t.End(row_end - 1), chunk + kAttentionChunk) - chunk + kKvBlock - 1) / kKvBlock;
+    const ChunkKv<uint16_t> kv = Locate(t, chunk, first, last);
+    if ((row_end - row_begin) * t.a.group > Ops::kQueries) {
+      Chunk<Ops>(t, Convert(t, kv, first, last), chunk, first, last, row_begin, row_end);
+    } else {
+      Chunk<Ops>(t, kv, chunk, first, last, row_begin, row_end);
+    }
+  }
+}
+
+template <class Ops>
+TESSERA_KERNEL_INLINE void AttendTile(const AttentionArgs& a, int64_t head, int64_t row0,
+                                      int64_t rows) {
+  const TileState t = MakeTile(a, head, row0, rows);
+  const int64_t dim = a.layout.head_dim, end = t.End(rows - 1);
+  for (int64_t split = t.Begin(0) / kAttentionSplit * kAttentionSplit; split < end;
+       split += kAttentionSplit) {
+    Split<Ops>(t, split);
+    for (int64_t row = 0; row < rows; ++row) {
+      const int64_t first = t.Begin(row) / kAttentionSplit * kAttentionSplit;
+      if (split >= first && split < t.End(row)) MergeRow(t, row, split == first);
+    }
+  }
+  for (int64_t i = 0; i < t.queries; ++i) {
+    float* out = a.out + (row0 + i / a.group) * a.ld_out + (head * a.group + i % a.group) * dim;
+    const __m256 sum = _mm256_set1_ps(t.total_sum[i]);
+    for (int64_t d = 0; d < dim; d += 8) {
+      _mm256_storeu_ps(out + d, _mm256_div_ps(_mm256_loadu_ps(t.total + i * dim + d), sum));
+    }
+  }
+}
+
+template <class Ops>
+TESSERA_KERNEL_INLINE void Attend(const AttentionArgs& a) {
+  for (int64_t head = a.head_begin; head < a.head_end; ++head) {
+    for (int64_t row = 0; row < a.rows; row += kAttentionRows) {
+      AttendTile<Ops>(a, head, row, Min(kAttentionRows, a.rows - row));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tessera::kernels
