@@ -83,6 +83,14 @@ TESSERA_KERNEL_INLINE ChunkKv<uint16_t> Locate(const TileState& t, int64_t chunk
   return kv;
 }
 
+/// Asks for one block of K or V.
+TESSERA_KERNEL_INLINE void PrefetchKv(const uint16_t* block, int64_t head_dim) {
+  if (block == nullptr) return;
+  for (int64_t at = 0; at < kKvBlock * head_dim; at += 32) {
+    _mm_prefetch(reinterpret_cast<const char*>(block + at), _MM_HINT_T0);
+  }
+}
+
 /// The same in float32, in the tile's buffers.
 TESSERA_KERNEL_INLINE ChunkKv<float> Convert(const TileState& t, const ChunkKv<uint16_t>& from,
                                              int64_t first, int64_t last) {
@@ -112,15 +120,20 @@ TESSERA_KERNEL_INLINE void Values(const TileState& t, const ChunkKv<T>& kv, int6
       });
 }
 
-/// Rows [row_begin, row_end) of the tile see something of the chunk.
+/// Rows [row_begin, row_end) of the tile see something of the chunk. While K is read, V of the same
+/// chunk and K of the `next` one are fetched: pages of a layer lie too far apart for the hardware.
 template <class Ops, class T>
 TESSERA_KERNEL_INLINE void Chunk(const TileState& t, const ChunkKv<T>& kv, int64_t chunk,
-                                 int64_t first, int64_t last, int64_t row_begin, int64_t row_end) {
+                                 int64_t first, int64_t last, int64_t row_begin, int64_t row_end,
+                                 const ChunkKv<uint16_t>& next) {
   const int64_t dim = t.a.layout.head_dim, group = t.a.group;
   const auto from = [&](int64_t row) { return Max(t.Begin(row) - chunk, 0); };
   const auto to = [&](int64_t row) { return Min(t.End(row) - chunk, kAttentionChunk); };
   const int64_t begin = row_begin * group, count = (row_end - row_begin) * group;
   for (int64_t b = first; b < last; ++b) {
+    if constexpr (std::is_same_v<T, uint16_t>) PrefetchKv(kv.v[b], dim);
+    PrefetchKv(next.k[b], dim);
+    if constexpr (!std::is_same_v<T, uint16_t>) PrefetchKv(next.v[b], dim);
     ForQueries<Ops::kQueries>(
         count, [&]<int N>(int64_t i) __attribute__((always_inline)) {
           Ops::template ScoreBlock<T, N>(kv.k[b], t.q + (begin + i) * dim, dim,
@@ -190,10 +203,13 @@ TESSERA_KERNEL_INLINE void Split(const TileState& t, int64_t split) {
     const int64_t last =
         (Min(t.End(row_end - 1), chunk + kAttentionChunk) - chunk + kKvBlock - 1) / kKvBlock;
     const ChunkKv<uint16_t> kv = Locate(t, chunk, first, last);
+    const int64_t after = chunk + kAttentionChunk;
+    const int64_t ahead = Min(kAttentionChunk, t.End(t.rows - 1) - after);
+    const ChunkKv<uint16_t> next = Locate(t, after, 0, (ahead + kKvBlock - 1) / kKvBlock);
     if ((row_end - row_begin) * t.a.group > Ops::kQueries) {
-      Chunk<Ops>(t, Convert(t, kv, first, last), chunk, first, last, row_begin, row_end);
+      Chunk<Ops>(t, Convert(t, kv, first, last), chunk, first, last, row_begin, row_end, next);
     } else {
-      Chunk<Ops>(t, kv, chunk, first, last, row_begin, row_end);
+      Chunk<Ops>(t, kv, chunk, first, last, row_begin, row_end, next);
     }
   }
 }
