@@ -5,8 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <optional>
-#include <stdexcept>
 
 #include "net/connection_harness.h"
 
@@ -223,6 +223,21 @@ TEST(Connection, DisconnectAfterTheAnswerIsNotReported) {
   EXPECT_TRUE(harness.Receive().ends_with("\r\n\r\nx")) << "a ready answer is still delivered";
   EXPECT_TRUE(harness.link().is_closed());
   EXPECT_EQ(calls, 0);
+}
+
+// The callback is dropped with the answer; what it owns may use the writer while it dies.
+TEST(Connection, DroppedCallbackMayCallBack) {
+  Keeper keeper;
+  ConnectionHarness harness(keeper.handler());
+  harness.Talk(kGet);
+  bool was_destroyed = false;
+  std::shared_ptr<int> owned(new int(0), [&](int* object) {
+    delete object;
+    was_destroyed = !keeper.writer->disconnected();
+  });
+  keeper.writer->OnDisconnect([held = std::move(owned)] {});
+  EXPECT_TRUE(keeper.writer->Send(Response::Text(200, "x")).ok());
+  EXPECT_TRUE(was_destroyed);
 }
 
 TEST(Connection, SlowReaderIsCutAtTheLimit) {

@@ -61,6 +61,7 @@ void Exchange::QueueHead(int status, const Headers& headers, std::string_view fr
 }
 
 Status Exchange::Send(Response response) {
+  std::function<void()> dropped;  // Destroyed after the lock: what it holds may call back.
   const std::lock_guard lock(mutex_);
   TESSERA_RETURN_IF_ERROR(CheckState(State::kWaiting));
   TESSERA_RETURN_IF_ERROR(CheckHead(response.status, response.headers));
@@ -75,7 +76,7 @@ Status Exchange::Send(Response response) {
     body_bytes_ = response.body.size();
   }
   state_ = State::kAnswered;
-  on_disconnect_ = nullptr;
+  dropped.swap(on_disconnect_);
   Wake();
   return {};
 }
@@ -116,11 +117,12 @@ Status Exchange::Write(std::string_view bytes) {
 }
 
 Status Exchange::Finish() {
+  std::function<void()> dropped;  // As in Send.
   const std::lock_guard lock(mutex_);
   TESSERA_RETURN_IF_ERROR(CheckState(State::kStreaming));
   if (is_chunked_ && !config_.is_head) queued_.append("0\r\n\r\n");
   state_ = State::kAnswered;
-  on_disconnect_ = nullptr;
+  dropped.swap(on_disconnect_);
   Wake();
   return {};
 }
@@ -129,7 +131,7 @@ void Exchange::OnDisconnect(std::function<void()> callback) {
   {
     const std::lock_guard lock(mutex_);
     if (state_ != State::kGone) {
-      if (state_ != State::kAnswered) on_disconnect_ = std::move(callback);
+      if (state_ != State::kAnswered) on_disconnect_.swap(callback);
       return;
     }
   }
