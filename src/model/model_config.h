@@ -53,7 +53,7 @@ struct RopeConfig {
   double theta = 10000;
   int64_t rotary_dim = 0;
   graph::RopeStyle style = graph::RopeStyle::kHalf;
-  RopeScaling scaling;
+  RopeScaling scaling = NoRopeScaling{};
   bool operator==(const RopeConfig&) const = default;
 };
 

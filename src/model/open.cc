@@ -19,11 +19,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A JSON file of the folder, parsed; its text goes to `source.files`. A null value when the file
-/// is absent and need not be there.
-Result<json::Value> ReadJsonFile(ModelSource& source, std::string_view name, uint64_t max_bytes,
-                                 bool required) {
-  const fs::path path = source.path / name;
+/// A JSON file of `folder`, parsed; its text goes to `source.files`. A null value when the file is
+/// absent and need not be there.
+Result<json::Value> ReadJsonFile(const fs::path& folder, ModelSource& source, std::string_view name,
+                                 uint64_t max_bytes, bool required) {
+  const fs::path path = folder / name;
   std::error_code ignored;  // What cannot be examined is opened below, or counts as absent.
   if (!required && !fs::exists(path, ignored)) return json::Value();
   TESSERA_ASSIGN_OR_RETURN(std::string text, ReadFile(path, max_bytes));
@@ -37,19 +37,21 @@ Result<json::Value> ReadJsonFile(ModelSource& source, std::string_view name, uin
   return value;
 }
 
-Status OpenFolder(ModelSource& source) {
+/// A repository as Hugging Face has them; the weights are open already.
+Status OpenRepository(const fs::path& folder, ModelSource& source) {
   TESSERA_ASSIGN_OR_RETURN(const json::Value config,
-                           ReadJsonFile(source, "config.json", kMaxConfigBytes, true));
-  TESSERA_ASSIGN_OR_RETURN(const json::Value generation,
-                           ReadJsonFile(source, "generation_config.json", kMaxConfigBytes, false));
+                           ReadJsonFile(folder, source, "config.json", kMaxConfigBytes, true));
+  TESSERA_ASSIGN_OR_RETURN(
+      const json::Value generation,
+      ReadJsonFile(folder, source, "generation_config.json", kMaxConfigBytes, false));
   TESSERA_ASSIGN_OR_RETURN(
       const json::Value tokenizer_config,
-      ReadJsonFile(source, "tokenizer_config.json", kMaxTokenizerConfigBytes, false));
+      ReadJsonFile(folder, source, "tokenizer_config.json", kMaxTokenizerConfigBytes, false));
   Result<ModelConfig> model = ReadHfConfig(config.get_object());
   if (!model.has_value()) return std::move(model).error().WithContext("config.json");
   source.config = *std::move(model);
   TESSERA_ASSIGN_OR_RETURN(std::string tokenizer,
-                           ReadFile(source.path / "tokenizer.json", kMaxTokenizerBytes));
+                           ReadFile(folder / "tokenizer.json", kMaxTokenizerBytes));
   TESSERA_ASSIGN_OR_RETURN(source.special_tokens,
                            ReadHfSpecialTokens({.config = config.if_object(),
                                                 .generation = generation.if_object(),
@@ -58,12 +60,11 @@ Status OpenFolder(ModelSource& source) {
                                                source.config.vocab_size));
   source.tokenizer = JsonTokenizer{std::move(tokenizer)};
   TESSERA_ASSIGN_OR_RETURN(source.chat_templates,
-                           ReadHfChatTemplates(source.path, tokenizer_config.if_object()));
+                           ReadHfChatTemplates(folder, tokenizer_config.if_object()));
   if (generation.is_object()) {
     TESSERA_ASSIGN_OR_RETURN(source.generation,
                              ReadHfGeneration(generation.get_object(), source.warnings));
   }
-  TESSERA_ASSIGN_OR_RETURN(source.index, formats::Open(source.path));
   return {};
 }
 
@@ -82,32 +83,27 @@ Status OpenGguf(ModelSource& source) {
   return {};
 }
 
-/// A folder with weights but no config.json: perhaps one that holds a GGUF.
-Result<ModelSource> OpenWeightsOnly(ModelSource source) {
-  TESSERA_ASSIGN_OR_RETURN(source.index, formats::Open(source.path));
-  TESSERA_CHECK(!source.index.files().empty());
-  const formats::Format format = source.index.files().front().format;
-  if (format != formats::Format::kGguf) {
-    return Fail(InvalidArgument(fmt::format(
-        "{} is {}: a model needs config.json and tokenizer.json beside its weights; give the "
-        "folder that has them, or a GGUF",
-        source.path.string(), formats::FormatName(format))));
-  }
-  TESSERA_RETURN_IF_ERROR(OpenGguf(source).WithContext(source.path.string()));
-  return source;
-}
-
 }  // namespace
 
 Result<ModelSource> OpenModel(const fs::path& path) {
   ModelSource source;
   source.path = path;
-  std::error_code error;
-  if (!fs::exists(path, error)) {
-    return Fail(NotFound(fmt::format("{} does not exist", path.string())));
+  TESSERA_ASSIGN_OR_RETURN(source.index, formats::Open(path));
+  TESSERA_CHECK(!source.index.files().empty());
+  std::error_code ignored;  // What cannot be examined is taken for a file.
+  const fs::path folder = fs::is_directory(path, ignored) ? path : path.parent_path();
+  // Many GGUF repositories have a config.json that says less than the file itself, or nothing.
+  if (source.index.files().front().format == formats::Format::kGguf) {
+    TESSERA_RETURN_IF_ERROR(OpenGguf(source).WithContext(path.string()));
+    return source;
   }
-  if (!fs::exists(path / "config.json", error)) return OpenWeightsOnly(std::move(source));
-  TESSERA_RETURN_IF_ERROR(OpenFolder(source).WithContext(path.string()));
+  if (!fs::exists(folder / "config.json", ignored)) {
+    return Fail(NotFound(fmt::format(
+        "{} has no config.json: a model is a GGUF, or a folder with config.json, tokenizer.json "
+        "and weights",
+        folder.string())));
+  }
+  TESSERA_RETURN_IF_ERROR(OpenRepository(folder, source).WithContext(folder.string()));
   return source;
 }
 

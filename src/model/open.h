@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one door to a model on disk: a GGUF file (or shard of a split one) or a folder as Hugging
-// Face repositories have it. Gives everything that a compiler needs; nothing of the repository is
-// run, only headers and small files are read, weights stay mapped.
+// The one door to a model on disk: a GGUF file (or piece of a split one, or a folder with one) or a
+// folder as Hugging Face repositories have it (or one of its weight files). Gives everything that a
+// compiler needs; nothing of the repository is run, only headers and small files are read, weights
+// stay mapped.
 #pragma once
 
 #include <cstdint>
