@@ -6,6 +6,7 @@
 #include "kernels/ref/ref.h"
 #include "kernels/x86/avx2.h"
 #include "kernels/x86/avx512.h"
+#include "kernels/x86/avx_vnni.h"
 
 namespace tessera::kernels {
 namespace {
@@ -13,6 +14,7 @@ namespace {
 using tensor::DType;
 constexpr auto kNone = std::nullopt;
 constexpr auto kAvx2 = KernelIsa::kAvx2;
+constexpr auto kAvxVnni = KernelIsa::kAvxVnni;
 constexpr auto kAvx512 = KernelIsa::kAvx512;
 constexpr auto kVnni = KernelIsa::kAvx512Vnni;
 constexpr auto kRef = KernelIsa::kRef;
@@ -39,6 +41,23 @@ const Entry kCatalog[] = {
   {Op::kMatmul, DType::kQ5_K, kMany, kVnni, "matmul.q5_k.p8.gemm.avx512_vnni", &avx512::MatmulRows<DType::kQ5_K>},
   {Op::kMatmul, DType::kQ6_K, kOne, kVnni, "matmul.q6_k.p8.gemv.avx512_vnni", &avx512::MatmulOneRow<DType::kQ6_K>},
   {Op::kMatmul, DType::kQ6_K, kMany, kVnni, "matmul.q6_k.p8.gemm.avx512_vnni", &avx512::MatmulRows<DType::kQ6_K>},
+
+  {Op::kMatmul, DType::kQ4_0, kOne, kAvxVnni, "matmul.q4_0.p8.gemv.avx_vnni", &avx_vnni::MatmulOneRow<DType::kQ4_0>},
+  {Op::kMatmul, DType::kQ4_0, kMany, kAvxVnni, "matmul.q4_0.p8.gemm.avx_vnni", &avx_vnni::MatmulRows<DType::kQ4_0>},
+  {Op::kMatmul, DType::kQ4_1, kOne, kAvxVnni, "matmul.q4_1.p8.gemv.avx_vnni", &avx_vnni::MatmulOneRow<DType::kQ4_1>},
+  {Op::kMatmul, DType::kQ4_1, kMany, kAvxVnni, "matmul.q4_1.p8.gemm.avx_vnni", &avx_vnni::MatmulRows<DType::kQ4_1>},
+  {Op::kMatmul, DType::kQ8_0, kOne, kAvxVnni, "matmul.q8_0.p8.gemv.avx_vnni", &avx_vnni::MatmulOneRow<DType::kQ8_0>},
+  {Op::kMatmul, DType::kQ8_0, kMany, kAvxVnni, "matmul.q8_0.p8.gemm.avx_vnni", &avx_vnni::MatmulRows<DType::kQ8_0>},
+  {Op::kMatmul, DType::kQ5_0, kOne, kAvxVnni, "matmul.q5_0.p8.gemv.avx_vnni", &avx_vnni::MatmulOneRow<DType::kQ5_0>},
+  {Op::kMatmul, DType::kQ5_0, kMany, kAvxVnni, "matmul.q5_0.p8.gemm.avx_vnni", &avx_vnni::MatmulRows<DType::kQ5_0>},
+  {Op::kMatmul, DType::kQ5_1, kOne, kAvxVnni, "matmul.q5_1.p8.gemv.avx_vnni", &avx_vnni::MatmulOneRow<DType::kQ5_1>},
+  {Op::kMatmul, DType::kQ5_1, kMany, kAvxVnni, "matmul.q5_1.p8.gemm.avx_vnni", &avx_vnni::MatmulRows<DType::kQ5_1>},
+  {Op::kMatmul, DType::kQ4_K, kOne, kAvxVnni, "matmul.q4_k.p8.gemv.avx_vnni", &avx_vnni::MatmulOneRow<DType::kQ4_K>},
+  {Op::kMatmul, DType::kQ4_K, kMany, kAvxVnni, "matmul.q4_k.p8.gemm.avx_vnni", &avx_vnni::MatmulRows<DType::kQ4_K>},
+  {Op::kMatmul, DType::kQ5_K, kOne, kAvxVnni, "matmul.q5_k.p8.gemv.avx_vnni", &avx_vnni::MatmulOneRow<DType::kQ5_K>},
+  {Op::kMatmul, DType::kQ5_K, kMany, kAvxVnni, "matmul.q5_k.p8.gemm.avx_vnni", &avx_vnni::MatmulRows<DType::kQ5_K>},
+  {Op::kMatmul, DType::kQ6_K, kOne, kAvxVnni, "matmul.q6_k.p8.gemv.avx_vnni", &avx_vnni::MatmulOneRow<DType::kQ6_K>},
+  {Op::kMatmul, DType::kQ6_K, kMany, kAvxVnni, "matmul.q6_k.p8.gemm.avx_vnni", &avx_vnni::MatmulRows<DType::kQ6_K>},
 
   {Op::kMatmul, DType::kQ4_0, kOne, kAvx2, "matmul.q4_0.p8.gemv.avx2", &avx2::MatmulOneRow<DType::kQ4_0>},
   {Op::kMatmul, DType::kQ4_0, kMany, kAvx2, "matmul.q4_0.p8.gemm.avx2", &avx2::MatmulRows<DType::kQ4_0>},

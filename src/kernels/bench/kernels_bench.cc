@@ -41,6 +41,11 @@ void FillRandom(std::byte* data, int64_t bytes, uint64_t seed) {
   }
 }
 
+void FillNormal(float* data, int64_t count, uint64_t seed) {
+  Random random(seed);
+  for (int64_t i = 0; i < count; ++i) data[i] = static_cast<float>(random.Normal());
+}
+
 constexpr int64_t kColdBytes = 192 << 20;
 
 void Matmul(benchmark::State& state, const Entry* entry) {
@@ -51,7 +56,7 @@ void Matmul(benchmark::State& state, const Entry* entry) {
   const Memory weights(copies * bytes + 64), x(rows * k * 4), out(rows * n * 4);
   const Memory quantised(QuantisedRowsBytes(rows, k) + 64);
   FillRandom(weights.data, copies * bytes, 1);
-  FillRandom(x.data, rows * k * 4, 2);
+  FillNormal(reinterpret_cast<float*>(x.data), rows * k, 2);
   MatmulArgs args{.weights = weights.data, .n = n, .k = k};
   if (UsesQuantisedRows(dtype)) {
     args.q = MakeQuantisedRows(quantised.data, rows, k);
@@ -118,6 +123,53 @@ void Attend(benchmark::State& state, AttentionFn run) {
               Counter::kIsIterationInvariantRate);
 }
 
+/// Row kernels on `rows` rows of k floats; bytes of input per second.
+void Rows(benchmark::State& state, const Entry* entry) {
+  const int64_t rows = state.range(0), k = state.range(1);
+  const Memory x(rows * k * 8), out(rows * k * 8), quantised(QuantisedRowsBytes(rows, k));
+  auto* in = reinterpret_cast<float*>(x.data);
+  FillNormal(in, rows * k * 2, 4);
+  auto* to = reinterpret_cast<float*>(out.data);
+  std::memset(out.data, 0, static_cast<size_t>(rows * k * 8));
+  const QuantisedRows q = MakeQuantisedRows(quantised.data, rows, k);
+  for (auto _ : state) {
+    if (const auto* quantise = std::get_if<QuantiseFn>(&entry->fn)) {
+      (*quantise)({.x = in, .ldx = k, .k = k, .row_end = rows, .out = q});
+    } else if (const auto* norm = std::get_if<RmsNormFn>(&entry->fn)) {
+      (*norm)({.x = in,
+               .ldx = k,
+               .weight = in,
+               .eps = 1e-5f,
+               .k = k,
+               .row_end = rows,
+               .out = to,
+               .ld_out = k,
+               .q = q});
+    } else if (const auto* gate = std::get_if<GatedFn>(&entry->fn)) {
+      (*gate)({.x = in,
+               .ldx = 2 * k,
+               .out = to,
+               .ld_out = k,
+               .columns = k,
+               .layout = GateLayout::kInterleaved,
+               .row_end = rows});
+    } else if (const auto* binary = std::get_if<BinaryFn>(&entry->fn)) {
+      (*binary)({.a = in,
+                 .lda = k,
+                 .b = to,
+                 .ldb = k,
+                 .out = to,
+                 .ld_out = k,
+                 .columns = k,
+                 .row_begin = 0,
+                 .row_end = rows});
+    }
+    benchmark::ClobberMemory();
+  }
+  state.counters["Gfloat/s"] = benchmark::Counter(1e-9 * static_cast<double>(rows * k),
+                                                  benchmark::Counter::kIsIterationInvariantRate);
+}
+
 void RegisterAll() {
   const Isa machine = ReadIsa();
   for (const Entry& entry : Catalog()) {
@@ -133,6 +185,16 @@ void RegisterAll() {
         bench->Args({rows, 1536, CanPack(*entry.weights, 576) ? 576 : 768});
         bench->Args({rows, 4096, 4096});
       }
+    }
+    if (entry.op == Op::kQuantise || entry.op == Op::kRmsNorm || entry.op == Op::kAdd ||
+        entry.op == Op::kRmsNormQuantise || entry.op == Op::kSiluGate ||
+        entry.op == Op::kGeluGate) {
+      benchmark::RegisterBenchmark(name.c_str(),
+                                   [&entry](benchmark::State& state) { Rows(state, &entry); })
+          ->ArgNames({"rows", "K"})
+          ->Args({1, 576})
+          ->Args({64, 576})
+          ->Args({64, 1536});
     }
     if (entry.op == Op::kAttention) {
       auto* bench = benchmark::RegisterBenchmark(

@@ -1,13 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Exact int32 dot products by vpdpbusd (unsigned x signed bytes, four products per lane, no
-// saturation), 256 bits wide. Signed codes are offset by 128, which the zero point takes back.
+// saturation), 256 bits wide, in whichever encoding the file is compiled for (AVX-512 VNNI with VL,
+// or AVX-VNNI). Signed codes are offset by 128, which the zero point takes back.
 #pragma once
 
 #include "kernels/x86/blocks_avx2.h"
 
 namespace tessera::kernels {
 namespace {
+
+TESSERA_KERNEL_INLINE __m256i Dpbusd(__m256i sum, __m256i codes, __m256i x) {
+#if defined(__AVX512VNNI__) && defined(__AVX512VL__)
+  return _mm256_dpbusd_epi32(sum, codes, x);
+#else
+  return _mm256_dpbusd_avx_epi32(sum, codes, x);
+#endif
+}
 
 template <class Codes>
 struct DotVnni {
@@ -29,7 +38,7 @@ struct DotVnni {
         TESSERA_UNROLL
         for (int r = 0; r < R; ++r) {
           const __m256i x = Broadcast4(a + r * kBlock + 4 * t);
-          out.s[r][g] = _mm256_dpbusd_epi32(out.s[r][g], codes, x);
+          out.s[r][g] = Dpbusd(out.s[r][g], codes, x);
         }
       }
     }
@@ -59,7 +68,7 @@ struct DotVnni<U6Halves> {
           __m256i s = _mm256_set1_epi32(-32 * half_sums[2 * r + half]);
           TESSERA_UNROLL
           for (int t = 4 * half; t < 4 * half + 4; ++t) {
-            s = _mm256_dpbusd_epi32(s, w[g].codes[t], Broadcast4(a + r * kBlock + 4 * t));
+            s = Dpbusd(s, w[g].codes[t], Broadcast4(a + r * kBlock + 4 * t));
           }
           sum = _mm256_add_epi32(sum, _mm256_mullo_epi32(s, scale[half]));
         }

@@ -163,7 +163,9 @@ TESSERA_KERNEL_INLINE void RotateOne(float* x, int64_t half, const float* table)
 
 }  // namespace
 
-void Quantise(const QuantiseArgs& a) {
+// Byte stores may alias the arguments: a copy keeps them in registers.
+void Quantise(const QuantiseArgs& args) {
+  const QuantiseArgs a = args;
   for (int64_t m = a.row_begin; m < a.row_end; ++m) {
     for (int64_t b = 0; b < a.k / kBlock; ++b) {
       QuantiseBlock(Load32(a.x + m * a.ldx + b * kBlock), a.out, b * a.out.rows + m);
@@ -184,7 +186,8 @@ void RmsNorm(const RmsNormArgs& a) {
   }
 }
 
-void RmsNormQuantise(const RmsNormArgs& a) {
+void RmsNormQuantise(const RmsNormArgs& args) {
+  const RmsNormArgs a = args;
   for (int64_t m = a.row_begin; m < a.row_end; ++m) {
     const float* x = a.x + m * a.ldx;
     const __m256 r = _mm256_set1_ps(RmsFactor(x, a.k, a.eps));
