@@ -7,7 +7,8 @@ use minijinja::{State, Value};
 
 use super::methods;
 use super::value::{
-    as_int, char_value, fail, kind, list, same_safety, seq, text, Dict, Kind, Method, Res, Seq, Shape,
+    as_int, char_value, fail, kind, list, same_safety, seq, text, try_items, tuple, Dict, Kind,
+    Method, Res, Seq, Shape,
 };
 
 /// Label of the tuples that groupby makes: they answer to .grouper and .list too.
@@ -39,7 +40,12 @@ pub fn attribute(object: &Value, name: &str) -> Res {
 fn own_attribute(object: &Value, name: &str) -> Value {
     match kind(object) {
         Kind::Namespace | Kind::Other if !object.is_kwargs() => {
-            object.get_attr(name).unwrap_or_default()
+            let found = object.get_attr(name).unwrap_or_default();
+            // What minijinja itself lists (a macro's arguments) are tuples in Jinja.
+            match try_items(&found).filter(|_| found.downcast_object_ref::<Vec<Value>>().is_some()) {
+                Some(all) => tuple(all).unwrap_or_default(),
+                None => found,
+            }
         }
         _ => Value::UNDEFINED,
     }
@@ -112,14 +118,13 @@ pub fn slice(object: &Value, bounds: [&Value; 3]) -> Res {
     if kind(object) == Kind::Undefined {
         return undefined_access("[:]");
     }
+    let sliceable = matches!(kind(object), Kind::Str | Kind::List | Kind::Tuple | Kind::Range);
     let mut numbers = [None; 3];
     for (number, bound) in numbers.iter_mut().zip(bounds) {
-        *number = match as_int(bound) {
-            None if kind(bound) == Kind::None => None,
-            // Python raises TypeError, which Jinja's lookup turns into an undefined value.
-            None => return Ok(Value::UNDEFINED),
-            some => some,
-        };
+        *number = as_int(bound);
+        if number.is_none() && sliceable && kind(bound) != Kind::None {
+            return fail("slice indices must be integers or None");
+        }
     }
     if let Some(s) = object.as_str() {
         let chars: Vec<char> = s.chars().collect();
@@ -127,6 +132,9 @@ pub fn slice(object: &Value, bounds: [&Value; 3]) -> Res {
         let positions = slice_positions(chars.len(), numbers)?;
         let cut = text(positions.into_iter().map(|at| chars[at]).collect())?;
         return Ok(same_safety(object, cut));
+    }
+    if kind(object) == Kind::Dict {
+        return fail("unhashable type: 'slice'");
     }
     let Some(sequence) = object.downcast_object_ref::<Seq>() else { return Ok(Value::UNDEFINED) };
     let pick = |positions: Vec<usize>| -> Vec<Value> {

@@ -4,7 +4,7 @@
 use minijinja::value::Kwargs;
 use minijinja::Value;
 
-use super::value::{as_int, escaped, fail, kind, type_name, Kind, Res};
+use super::value::{as_int, escaped, fail, items, kind, list, type_name, Kind, Res};
 
 pub struct Args {
     callee: String,
@@ -90,6 +90,18 @@ impl Args {
                 *value = Value::from_safe_string(escaped(value, s));
             }
         }
+    }
+
+    /// Escapes the items of the first argument: what Markup.join() does.
+    pub fn escape_items(&mut self) -> Res<()> {
+        if let Some(first) = self.positional.first_mut() {
+            let escape = |v: Value| match v.as_str() {
+                Some(s) => Value::from_safe_string(escaped(&v, s)),
+                None => v,
+            };
+            *first = list(items(first)?.into_iter().map(escape).collect())?;
+        }
+        Ok(())
     }
 
     /// All positional arguments that are left.

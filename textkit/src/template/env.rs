@@ -184,6 +184,7 @@ fn add_operators(env: &mut Environment<'static>) {
         dict(all.chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect())
     });
     env.add_function("__iterate", iterate);
+    env.add_function("__iterate_unpacking", iterate_unpacking);
     env.add_function("__for_namespace", for_namespace);
     env.add_function("__attribute", |object: &Value, name: &str| access::attribute(object, name));
     env.add_function("__item", |object: &Value, key: &Value| access::item(object, key));
@@ -207,6 +208,12 @@ fn iterate(value: &Value) -> Res {
         (Kind::List | Kind::Tuple | Kind::View | Kind::Range, Some(_)) => Ok(value.clone()),
         _ => list(items(value)?),
     }
+}
+
+/// As `iterate`, for a loop that unpacks its items: text unpacks to characters.
+fn iterate_unpacking(value: &Value) -> Res {
+    let spread = |item: Value| if item.as_str().is_some() { list(items(&item)?) } else { Ok(item) };
+    list(items(value)?.into_iter().map(spread).collect::<Res<Vec<Value>>>()?)
 }
 
 /// A namespace inside a namespace's value could close a cycle, which would never be freed.

@@ -13,7 +13,7 @@ use super::methods::pairs;
 use super::repr::to_str;
 use super::text_filters;
 use super::value::{
-    as_float, as_int, fail, generator, int, items, kind, labelled, length, list, text, tuple,
+    as_float, as_int, fail, generator, hash_key, int, items, kind, labelled, length, list, text, tuple,
     type_name, Dict, Kind, Res, Seq, Shape,
 };
 
@@ -118,7 +118,9 @@ fn sort(_: &State, value: &Value, args: &mut Args) -> Res {
     for item in items(value)? {
         let keys: Res<Vec<Value>> =
             paths.iter().map(|p| sort_key(&item, p.as_ref(), case_sensitive)).collect();
-        keyed.push((keys?, item));
+        // Keys by attribute are lists in Jinja: equal members are passed over, not ordered.
+        let keys = if attribute.is_some() { vec![list(keys?)?] } else { keys? };
+        keyed.push((keys, item));
     }
     list(sort_by_keys(keyed, reverse)?.into_iter().map(|(_, item)| item).collect())
 }
@@ -183,7 +185,7 @@ fn unique(_: &State, value: &Value, args: &mut Args) -> Res {
         if matches!(kind(&key), Kind::List | Kind::Dict) {
             return fail(format!("unhashable type: '{}'", type_name(&key)));
         }
-        if seen.insert(key) {
+        if seen.insert(hash_key(&key)) {
             firsts.push(item);
         }
     }

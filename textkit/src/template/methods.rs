@@ -14,6 +14,12 @@ const TUPLE: [&str; 2] = ["count", "index"];
 const INT: [&str; 4] = ["as_integer_ratio", "bit_length", "conjugate", "is_integer"];
 const FLOAT: [&str; 2] = ["conjugate", "is_integer"];
 
+/// Methods of Markup that take their arguments as they are.
+const KEEP_ARGUMENTS: [&str; 11] = [
+    "count", "endswith", "find", "index", "partition", "rfind", "rindex", "rpartition", "rsplit",
+    "split", "startswith",
+];
+
 pub fn has(kind: Kind, name: &str) -> bool {
     match kind {
         Kind::Str => str_methods::NAMES.binary_search(&name).is_ok(),
@@ -31,7 +37,11 @@ pub fn call(receiver: &Value, name: &str, args: &[Value]) -> Res {
     let mut args = Args::new(name, args);
     let result = match kind(receiver) {
         Kind::Str if receiver.is_safe() => {
-            args.escape_text();
+            if name == "join" {
+                args.escape_items()?;
+            } else if !KEEP_ARGUMENTS.contains(&name) {
+                args.escape_text();
+            }
             same_safety_deep(receiver, str_methods::call(text_of(receiver), name, &mut args)?)?
         }
         Kind::Str => str_methods::call(text_of(receiver), name, &mut args)?,

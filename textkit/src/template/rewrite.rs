@@ -34,6 +34,28 @@ fn none<'a>(span: Span) -> Expr<'a> {
     constant(Value::from(()), span)
 }
 
+/// Whether a break or continue in these statements leaves a loop outside of them.
+fn leaves_loop(body: &[Stmt]) -> bool {
+    body.iter().any(|stmt| match stmt {
+        Stmt::Break(_) | Stmt::Continue(_) => true,
+        Stmt::IfCond(s) => leaves_loop(&s.true_body) || leaves_loop(&s.false_body),
+        Stmt::WithBlock(s) => leaves_loop(&s.body),
+        Stmt::ForLoop(s) => leaves_loop(&s.else_body),
+        _ => false,
+    })
+}
+
+/// Whether a break or continue would leave captured output behind.
+fn captures_leave_loop(stmt: &Stmt) -> bool {
+    match stmt {
+        Stmt::SetBlock(s) => leaves_loop(&s.body),
+        Stmt::FilterBlock(s) => leaves_loop(&s.body),
+        Stmt::AutoEscape(s) => leaves_loop(&s.body),
+        Stmt::ForLoop(s) => leaves_loop(&s.else_body),
+        _ => false,
+    }
+}
+
 impl<'a> Rewriter<'a> {
     pub fn new(source: &'a str) -> Self {
         let binds_calls = source.contains("varargs") || source.contains("kwargs");
@@ -64,6 +86,9 @@ impl<'a> Rewriter<'a> {
     }
 
     fn stmt(&mut self, stmt: &Stmt<'a>) -> Stmt<'a> {
+        if captures_leave_loop(stmt) {
+            self.refuse("break and continue cannot leave a set, filter or else block".into());
+        }
         match stmt {
             Stmt::Template(s) => {
                 let children = self.body(&s.children);
@@ -87,12 +112,7 @@ impl<'a> Rewriter<'a> {
                 },
                 s.span(),
             )),
-            Stmt::WithBlock(s) => {
-                let pairs = s.assignments.iter();
-                let assignments = pairs.map(|(t, e)| (self.target(t), self.expr(e))).collect();
-                let body = self.body(&s.body);
-                Stmt::WithBlock(Spanned::new(ast::WithBlock { assignments, body }, s.span()))
-            }
+            Stmt::WithBlock(s) => self.with_block(s),
             Stmt::Set(s) => {
                 let mut expr = self.expr(&s.expr);
                 if matches!(s.target, Expr::GetAttr(_)) {
@@ -138,12 +158,41 @@ impl<'a> Rewriter<'a> {
         Stmt::EmitExpr(Spanned::new(ast::EmitExpr { expr: none(span) }, span))
     }
 
+    /// All values are computed before the first name is set, as one tuple: minijinja would let a
+    /// later value see an earlier name.
+    fn with_block(&mut self, s: &Spanned<ast::WithBlock<'a>>) -> Stmt<'a> {
+        let span = s.span();
+        let mut assignments = Vec::new();
+        if let [(target, expr)] = s.assignments.as_slice() {
+            assignments.push((self.target(target), self.expr(expr)));
+        } else if !s.assignments.is_empty() {
+            let items = s.assignments.iter().map(|(t, _)| self.target(t)).collect();
+            let values = s.assignments.iter().map(|(_, e)| self.expr(e)).collect();
+            let target = Expr::List(Spanned::new(ast::List { items }, span));
+            assignments.push((target, self.call("__tuple", values, span)));
+        }
+        let mut body = self.body(&s.body);
+        if !leaves_loop(&s.body) {
+            return Stmt::WithBlock(Spanned::new(ast::WithBlock { assignments, body }, span));
+        }
+        // minijinja's break and continue do not close the scope of a with block, so the block
+        // becomes statements of the loop body: its names live until the next round.
+        let sets = assignments
+            .into_iter()
+            .map(|(target, expr)| Stmt::Set(Spanned::new(ast::Set { target, expr }, span)));
+        let true_body = sets.chain(body.drain(..)).collect();
+        let expr = constant(Value::from(true), span);
+        Stmt::IfCond(Spanned::new(ast::IfCond { expr, true_body, false_body: Vec::new() }, span))
+    }
+
     fn for_loop(&mut self, s: &Spanned<ast::ForLoop<'a>>) -> Stmt<'a> {
         let iter = self.expr(&s.iter);
+        let unpacks = matches!(s.target, Expr::List(_));
+        let iterate = if unpacks { "__iterate_unpacking" } else { "__iterate" };
         Stmt::ForLoop(Spanned::new(
             ast::ForLoop {
                 target: self.target(&s.target),
-                iter: self.call("__iterate", vec![iter], s.iter.span()),
+                iter: self.call(iterate, vec![iter], s.iter.span()),
                 filter_expr: s.filter_expr.as_ref().map(|f| self.expr(f)),
                 recursive: s.recursive,
                 body: self.body(&s.body),
@@ -156,6 +205,15 @@ impl<'a> Rewriter<'a> {
     fn macro_decl(&mut self, s: &Spanned<ast::Macro<'a>>) -> Spanned<ast::Macro<'a>> {
         let mut args: Exprs = s.args.iter().map(|a| self.target(a)).collect();
         let mut defaults: Exprs = s.defaults.iter().map(|d| self.expr(d)).collect();
+        let mut body = self.body(&s.body);
+        if defaults.iter().any(|d| !matches!(d, Expr::Const(_))) {
+            // minijinja computes the last default first; a default may use an earlier argument.
+            let first = s.args.len() - defaults.len();
+            let late = s.args[first..].iter().zip(defaults.drain(..));
+            let mut prelude: Vec<Stmt> = late.map(|(arg, d)| self.default_if_missing(arg, d)).collect();
+            prelude.append(&mut body);
+            body = prelude;
+        }
         if self.binds_calls {
             // Hidden trailing parameters; __call fills them.
             for name in ["varargs", "kwargs"] {
@@ -165,7 +223,22 @@ impl<'a> Rewriter<'a> {
                 }
             }
         }
-        Spanned::new(ast::Macro { name: s.name, args, defaults, body: self.body(&s.body) }, s.span())
+        Spanned::new(ast::Macro { name: s.name, args, defaults, body }, s.span())
+    }
+
+    /// {% if arg is undefined %}{% set arg = default %}{% endif %}
+    fn default_if_missing(&mut self, arg: &Expr<'a>, default: Expr<'a>) -> Stmt<'a> {
+        let span = arg.span();
+        let missing = ast::Test { name: "undefined", expr: self.target(arg), args: Vec::new() };
+        let set = ast::Set { target: self.target(arg), expr: default };
+        Stmt::IfCond(Spanned::new(
+            ast::IfCond {
+                expr: Expr::Test(Spanned::new(missing, span)),
+                true_body: vec![Stmt::Set(Spanned::new(set, span))],
+                false_body: Vec::new(),
+            },
+            span,
+        ))
     }
 
     fn call_block(&mut self, s: &Spanned<ast::CallBlock<'a>>) -> Stmt<'a> {

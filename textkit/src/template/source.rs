@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is done to a template's text before minijinja parses it:
 //!  - line ends become \n, which Jinja does and minijinja does not;
+//!  - \U0001f9ed in strings becomes the character, an escape that minijinja does not know;
 //!  - transformers' {% generation %} becomes {% with %}: it renders its body in a scope of its own.
+
+use std::borrow::Cow;
 
 /// Where the text after `open` ends, behind `close`; strings inside are skipped.
 fn tag_end(source: &str, from: usize, close: &str) -> usize {
@@ -49,6 +52,36 @@ fn raw_end(source: &str, from: usize) -> usize {
     source.len()
 }
 
+/// A tag with its \UXXXXXXXX escapes replaced.
+fn wide_escapes(tag: &str) -> Cow<'_, str> {
+    if !tag.contains("\\U") {
+        return Cow::Borrowed(tag);
+    }
+    let mut out = String::with_capacity(tag.len());
+    let mut rest = tag;
+    while let Some(at) = rest.find('\\') {
+        out.push_str(&rest[..at]);
+        let tail = &rest[at..];
+        let digits = tail.strip_prefix("\\U").and_then(|t| t.get(..8));
+        let code = digits.and_then(|d| u32::from_str_radix(d, 16).ok()).and_then(char::from_u32);
+        // Any other escape is copied whole, so that the second of two backslashes starts none.
+        let len = match code {
+            Some(c) => {
+                out.push(c);
+                10
+            }
+            None => {
+                let len = tail.chars().take(2).map(char::len_utf8).sum();
+                out.push_str(&tail[..len]);
+                len
+            }
+        };
+        rest = &tail[len..];
+    }
+    out.push_str(rest);
+    Cow::Owned(out)
+}
+
 pub fn prepare(source: &str) -> String {
     let source = source.replace("\r\n", "\n").replace('\r', "\n");
     let mut out = String::with_capacity(source.len());
@@ -76,7 +109,14 @@ pub fn prepare(source: &str) -> String {
             }
             _ => start + 1,
         };
-        out.push_str(&source[at..end]);
+        // Text before the tag holds no escapes; neither do raw blocks and comments.
+        match source.as_bytes().get(start + 1) {
+            Some(b'{' | b'%') if at <= start && !source[at..end].contains("endraw") => {
+                out.push_str(&source[at..start]);
+                out.push_str(&wide_escapes(&source[start..end]));
+            }
+            _ => out.push_str(&source[at..end]),
+        }
         at = end;
     }
     out.push_str(&source[at..]);
@@ -99,6 +139,7 @@ mod tests {
             ("{{ {'a': {}} }}{% generation %}", "{{ {'a': {}} }}{% with %}"),
             ("{% set generation = 1 %}", "{% set generation = 1 %}"),
             ("{ {é", "{ {é"),
+            ("\\U0001f9ed{{ '\\U0001f9ed \\\\U0001f9ed' }}", "\\U0001f9ed{{ '🧭 \\\\U0001f9ed' }}"),
         ] {
             assert_eq!(prepare(source), expected);
         }

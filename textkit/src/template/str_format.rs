@@ -198,11 +198,11 @@ pub fn format_value(value: &Value, source: &str) -> Res<String> {
     let spec = parse_spec(source)?;
     match kind(value) {
         Kind::Int => format_int(as_int(value).unwrap_or(0), &spec),
-        Kind::Bool if spec.conversion.is_some_and(|c| c != 's') => {
+        Kind::Bool => {
             format_int(as_int(value).unwrap_or(0), &spec)
         }
         Kind::Float => format_float(as_float(value).unwrap_or(0.0), &spec),
-        Kind::Str | Kind::Bool => {
+        Kind::Str => {
             if !matches!(spec.conversion, None | Some('s')) {
                 let code = spec.conversion.unwrap_or(' ');
                 return fail(format!("Unknown format code '{code}' for object of type 'str'"));

@@ -12,7 +12,7 @@ use super::str_format;
 use super::str_methods;
 use super::methods;
 use super::value::{
-    as_float, as_int, dict, escaped, fail, kind, markup, same_safety, text, tuple, Dict, Kind, Res,
+    as_float, as_int, dict, escaped, fail, items, kind, markup, same_safety, text, tuple, Dict, Kind, Res,
 };
 
 pub const FILTERS: &[(&str, Filter)] = &[
@@ -176,7 +176,7 @@ fn word_wrap(_: &State, value: &Value, args: &mut Args) -> Res {
         for word in line.split(' ') {
             let mut word: Vec<char> = word.chars().collect();
             if used > 0 && used + 1 + word.len() > width {
-                wrapped.push(std::mem::take(&mut current));
+                wrapped.push(std::mem::take(&mut current).trim_end().to_string());
                 used = 0;
             }
             while break_long && used == 0 && word.len() > width {
@@ -216,30 +216,41 @@ fn strip_tags(s: &str) -> String {
     out.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-fn percent_encode(out: &mut String, s: &str, keep_slash: bool) {
+fn percent_encode(out: &mut String, s: &str, is_path: bool) {
     for byte in s.bytes() {
         match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => out.push(byte as char),
-            b'/' if keep_slash => out.push('/'),
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+                out.push(byte as char);
+            }
+            b'/' if is_path => out.push('/'),
+            b' ' if !is_path => out.push('+'),
             _ => out.push_str(&format!("%{byte:02X}")),
         }
     }
 }
 
+/// Text is encoded as a path, pairs as a query.
 fn url_encode(_: &State, value: &Value, _: &mut Args) -> Res {
     let mut out = String::new();
-    match value.downcast_object_ref::<Dict>() {
-        Some(dict) => {
-            for (i, (key, item)) in dict.entries().iter().enumerate() {
-                if i > 0 {
-                    out.push('&');
-                }
-                percent_encode(&mut out, &to_str(key)?, false);
-                out.push('=');
-                percent_encode(&mut out, &to_str(item)?, false);
-            }
+    let pairs = match value.downcast_object_ref::<Dict>() {
+        Some(dict) => methods::pairs(dict)?,
+        None if matches!(kind(value), Kind::List | Kind::Tuple | Kind::View | Kind::Generator) => {
+            items(value)?
         }
-        None => percent_encode(&mut out, &to_str(value)?, true),
+        None => {
+            percent_encode(&mut out, &to_str(value)?, true);
+            return text(out);
+        }
+    };
+    for (i, pair) in pairs.iter().enumerate() {
+        let pair = items(pair)?;
+        let [key, item] = pair.as_slice() else { return fail("urlencode needs pairs") };
+        if i > 0 {
+            out.push('&');
+        }
+        percent_encode(&mut out, &to_str(key)?, false);
+        out.push('=');
+        percent_encode(&mut out, &to_str(item)?, false);
     }
     text(out)
 }

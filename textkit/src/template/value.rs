@@ -178,6 +178,18 @@ pub fn escaped(value: &Value, s: &str) -> String {
     out
 }
 
+/// What Python hashes: True, 1 and 1.0 are one key.
+pub fn hash_key(key: &Value) -> Value {
+    match kind(key) {
+        Kind::Bool => int(i128::from(key.is_true())),
+        Kind::Float => match as_float(key) {
+            Some(x) if x.fract() == 0.0 && x.abs() < 1e18 => int(x as i128),
+            _ => key.clone(),
+        },
+        _ => key.clone(),
+    }
+}
+
 fn hashable(key: &Value) -> Res<()> {
     match kind(key) {
         Kind::List | Kind::Dict | Kind::View => {
@@ -195,13 +207,13 @@ pub fn dict(pairs: Vec<(Value, Value)>) -> Res {
     let mut entries: Vec<(Value, Value)> = Vec::with_capacity(pairs.len());
     for (key, value) in pairs {
         hashable(&key)?;
-        match index.get(&key) {
+        match index.get(&hash_key(&key)) {
             Some(&at) => {
                 let slot: &mut (Value, Value) = &mut entries[at];
                 slot.1 = value;
             }
             None => {
-                index.insert(key.clone(), entries.len());
+                index.insert(hash_key(&key), entries.len());
                 entries.push((key, value));
             }
         }
@@ -215,7 +227,7 @@ impl Dict {
         if hashable(key).is_err() {
             return None;
         }
-        self.index.get(key).map(|&at| &self.entries[at].1)
+        self.index.get(&hash_key(key)).map(|&at| &self.entries[at].1)
     }
     pub fn entries(&self) -> &[(Value, Value)] {
         &self.entries
