@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::abi::{array, borrow, borrow_mut, guard, put, Buffer, Slice};
+use crate::abi::{array, borrow, borrow_mut, catch, guard, put, Buffer, Slice};
 use crate::gguf::{self, Vocabulary};
 use crate::tokenizer::Tokenizer;
 use crate::tokenizer_decode::Stream;
@@ -183,8 +183,8 @@ pub unsafe extern "C" fn tk_tokenizer_token_text(
     id: u32,
     out: *mut Buffer,
 ) {
-    let text = borrow(tokenizer, "tokenizer").ok().and_then(|t| t.0.token_text(id));
-    put(out, text.unwrap_or_default().into());
+    let text = catch(|| Ok(borrow(tokenizer, "tokenizer")?.0.token_text(id)));
+    put(out, text.ok().flatten().unwrap_or_default().into());
 }
 
 /// # Safety
@@ -195,7 +195,7 @@ pub unsafe extern "C" fn tk_tokenizer_token_bytes(
     id: u32,
     out: *mut Buffer,
 ) {
-    let bytes = borrow(tokenizer, "tokenizer").map(|t| t.0.token_bytes(id));
+    let bytes = catch(|| Ok(borrow(tokenizer, "tokenizer")?.0.token_bytes(id)));
     put(out, bytes.unwrap_or_default().into());
 }
 
@@ -210,10 +210,8 @@ pub unsafe extern "C" fn tk_tokenizer_is_special(tokenizer: *const Handle, id: u
 /// `tokenizer` is a live handle.
 #[no_mangle]
 pub unsafe extern "C" fn tk_tokenizer_find(tokenizer: *const Handle, text: Slice) -> i64 {
-    let (Ok(t), Ok(text)) = (borrow(tokenizer, "tokenizer"), text.text("token")) else {
-        return -1;
-    };
-    t.0.find(text).map_or(-1, i64::from)
+    let found = catch(|| Ok(borrow(tokenizer, "tokenizer")?.0.find(text.text("token")?)));
+    found.ok().flatten().map_or(-1, i64::from)
 }
 
 /// # Safety
