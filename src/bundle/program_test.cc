@@ -126,8 +126,9 @@ TEST(VerifyProgram, ChecksShapes) {
 
 TEST(VerifyProgram, ChecksSegmentsAndKinds) {
   EXPECT_THAT(ErrorAfter([](Program* p) { p->weights[6].segments = 4; }), HasSubstr("segments"));
-  EXPECT_THAT(ErrorAfter([](Program* p) { p->buffers[2].kind = BufferKind::kFloat; }),
-              HasSubstr("buffer attn has the wrong kind"));
+  EXPECT_THAT(ErrorAfter([](Program* p) { p->buffers[3].kind = BufferKind::kQuantised; }),
+              HasSubstr("buffer ffn has the wrong kind"));
+  EXPECT_EQ(ErrorAfter([](Program* p) { p->buffers[2].kind = BufferKind::kFloat; }), "accepted");
   EXPECT_THAT(ErrorAfter([](Program* p) { p->weights[1].dtype = tensor::DType::kF16; }),
               HasSubstr("no F32 vector"));
   EXPECT_THAT(ErrorAfter([](Program* p) { p->weights[2].layout = WeightLayout::kRows; }),

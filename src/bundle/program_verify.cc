@@ -226,8 +226,8 @@ class StepVerifier {
   Status NeedInput(BufferIndex index, const Weight& weight) const {
     TESSERA_RETURN_IF_ERROR(NeedBuffer(index, weight.k));
     const Buffer& buffer = program_.buffers[static_cast<size_t>(index)];
-    const bool quantised = buffer.kind == BufferKind::kQuantised;
-    if (quantised != ReadsQuantisedRows(weight.dtype))
+    // A float buffer is quantised by the step where its weight wants that; the way back is lost.
+    if (buffer.kind == BufferKind::kQuantised && !ReadsQuantisedRows(weight.dtype))
       return Wrong("buffer {} has the wrong kind for weight {} of type {}", buffer.name,
                    weight.entry, tensor::Name(weight.dtype));
     return {};

@@ -20,8 +20,8 @@ uint64_t BufferBytes(BufferKind kind, int64_t rows, int64_t columns) {
                                    : rows * columns * static_cast<int64_t>(sizeof(float)));
 }
 
-/// Rows of a norm buffer in either form.
-uint64_t NormBytes(int64_t rows, int64_t columns) {
+/// Rows that a step prepares for its matmul, in either form.
+uint64_t PreparedBytes(int64_t rows, int64_t columns) {
   const uint64_t floats = BufferBytes(BufferKind::kFloat, rows, columns);
   if (columns % kernels::kBlock != 0) return floats;  // No int8 form, and no weight wants it.
   return std::max(floats, BufferBytes(BufferKind::kQuantised, rows, columns));
@@ -80,7 +80,13 @@ Status Executor::PlanMemory() {
   const bundle::Dims& d = dims();
   for (const bundle::Buffer& buffer : program_.buffers)
     buffer_slots_.push_back(arena_.Add(BufferBytes(buffer.kind, max_rows_, buffer.columns)));
-  norm_slot_ = arena_.Add(NormBytes(max_rows_, d.hidden));
+  uint64_t prepared_all = PreparedBytes(max_rows_, d.hidden);
+  uint64_t prepared_few = PreparedBytes(kRedundantRows, d.hidden);
+  for (const bundle::Buffer& buffer : program_.buffers) {
+    prepared_all = std::max(prepared_all, PreparedBytes(max_rows_, buffer.columns));
+    prepared_few = std::max(prepared_few, PreparedBytes(kRedundantRows, buffer.columns));
+  }
+  norm_slot_ = arena_.Add(prepared_all);
   logits_slot_ = arena_.Add(BufferBytes(BufferKind::kFloat, max_rows_, d.vocab_size));
   // The tile must hold one KV head's keys and values, one attention tile of a whole group, and one
   // block of 32 gated columns (gate, up and product).
@@ -94,7 +100,7 @@ Status Executor::PlanMemory() {
   const int64_t scratch = kernels::AttentionScratchBytes(d.head_dim, d.heads / d.kv_heads);
   for (size_t i = 0; i < workers_.size(); ++i) {
     const auto tile_bytes = static_cast<uint64_t>(tile_floats_) * sizeof(float);
-    slots.push_back({arena_.Add(tile_bytes), arena_.Add(NormBytes(kRedundantRows, d.hidden)),
+    slots.push_back({arena_.Add(tile_bytes), arena_.Add(prepared_few),
                      arena_.Add(static_cast<uint64_t>(scratch))});
   }
   TESSERA_RETURN_IF_ERROR(arena_.Commit());
@@ -149,9 +155,25 @@ kernels::QuantisedRows Executor::quantised(bundle::BufferIndex index) const {
                                     rows_->rows(), columns(index));
 }
 
-Activations Executor::Input(bundle::BufferIndex index) const {
-  if (kind(index) == BufferKind::kQuantised) return {quantised(index), nullptr, 0};
-  return {{}, floats(index), columns(index)};
+Activations Executor::Input(bundle::BufferIndex index, bool quantised, Worker* worker) {
+  if (kind(index) == BufferKind::kQuantised) return {this->quantised(index), nullptr, 0};
+  const int64_t width = columns(index);
+  if (!quantised) return {{}, floats(index), width};
+  const int64_t rows = rows_->rows();
+  const bool shared = rows > kRedundantRows && worker->count > 1;
+  std::byte* memory = rows > kRedundantRows ? arena_.At(norm_slot_) : worker->norm;
+  const Activations result{kernels::MakeQuantisedRows(memory, rows, width), nullptr, 0};
+  const Worker::Range share = shared ? worker->Share(rows) : Worker::Range{0, rows};
+  kernels::QuantiseArgs args;
+  args.x = floats(index);
+  args.ldx = width;
+  args.k = width;
+  args.row_begin = share.begin;
+  args.row_end = share.end;
+  args.out = result.q;
+  if (share.begin < share.end) kernels_.quantise(args);
+  if (shared) Barrier();
+  return result;
 }
 
 Activations Executor::NormInput(bundle::BufferIndex in, const bundle::Norm& norm, bool quantised,

@@ -89,8 +89,10 @@ class Executor {
   float* floats(bundle::BufferIndex index) const;
   /// The buffer's arrays for the rows of this step.
   kernels::QuantisedRows quantised(bundle::BufferIndex index) const;
-  /// A buffer as the input of a matmul.
-  Activations Input(bundle::BufferIndex index) const;
+  /// A buffer as the input of a matmul with `quantised` or float activations. A float buffer that
+  /// must be quantised is, by all workers together; every worker calls it, and it passes a barrier
+  /// when there are many rows.
+  Activations Input(bundle::BufferIndex index, bool quantised, Worker* worker);
 
   /// Normalises the float buffer for a matmul with `weight`'s activations: rows [0, rows) of the
   /// step, or the rows listed. Every worker calls it; passes a barrier when there are many rows.
@@ -120,7 +122,7 @@ class Executor {
   std::vector<RopeCache> ropes_;
   Arena arena_;
   std::vector<Arena::Slot> buffer_slots_;
-  Arena::Slot norm_slot_ = 0;  // Normalised rows of a step with many.
+  Arena::Slot norm_slot_ = 0;  // Prepared rows of a step with many.
   Arena::Slot logits_slot_ = 0;
   int64_t tile_floats_ = 0;
   std::vector<Worker> workers_;

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "bundle/bundle.h"
 #include "compiler/compile.h"
 #include "model/open.h"
 #include "runtime/load.h"

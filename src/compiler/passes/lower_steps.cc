@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "bundle/program_verify.h"
 #include "compiler/passes/passes.h"
 
@@ -18,22 +20,18 @@ constexpr BufferIndex kQueries = 1;
 constexpr BufferIndex kAttended = 2;
 constexpr BufferIndex kGated = 3;
 
-/// The kind that the matmul of all these weights reads.
-Result<BufferKind> KindFor(const Program& program, const std::vector<WeightIndex>& readers) {
-  std::optional<BufferKind> kind;
-  for (const WeightIndex reader : readers) {
-    const bundle::Weight& weight = program.weights[static_cast<size_t>(reader)];
-    const BufferKind wanted =
-        bundle::ReadsQuantisedRows(weight.dtype) ? BufferKind::kQuantised : BufferKind::kFloat;
-    if (kind && *kind != wanted)
-      return Fail(Unimplemented(fmt::format(
-          "weight {}: some layers hold it in a float format and others in blocks", weight.entry)));
-    kind = wanted;
-  }
-  return kind.value_or(BufferKind::kFloat);
+/// Quantised where it is made, if all readers want that and every writer owns whole blocks of
+/// `owned_columns`; else the readers quantise it.
+BufferKind KindFor(const Program& program, const std::vector<WeightIndex>& readers,
+                   int64_t owned_columns) {
+  constexpr int64_t kBlock = 32;
+  const bool all = std::all_of(readers.begin(), readers.end(), [&](WeightIndex reader) {
+    return bundle::ReadsQuantisedRows(program.weights[static_cast<size_t>(reader)].dtype);
+  });
+  return all && owned_columns % kBlock == 0 ? BufferKind::kQuantised : BufferKind::kFloat;
 }
 
-Status LowerBuffers(Module* module) {
+void LowerBuffers(Module* module) {
   Program& program = module->program;
   const bundle::Dims& d = program.dims;
   const int64_t ffn = module->matched.layers[0].down.columns;
@@ -42,13 +40,12 @@ Status LowerBuffers(Module* module) {
     outputs.push_back(layer.output);
     downs.push_back(layer.down);
   }
-  TESSERA_ASSIGN_OR_RETURN(const BufferKind attended, KindFor(program, outputs));
-  TESSERA_ASSIGN_OR_RETURN(const BufferKind gated, KindFor(program, downs));
+  const BufferKind attended = KindFor(program, outputs, d.heads / d.kv_heads * d.head_dim);
+  const BufferKind gated = KindFor(program, downs, ffn);
   program.buffers = {{"stream", BufferKind::kFloat, d.hidden},
                      {"queries", BufferKind::kFloat, d.heads * d.head_dim},
                      {"attended", attended, d.heads * d.head_dim},
                      {"gated", gated, ffn}};
-  return {};
 }
 
 Status LowerDims(Module* module) {
@@ -115,7 +112,7 @@ void LowerLayer(const MatchedLayer& layer, const LayerWeights& weights, int64_t 
 Status LowerSteps(Module* module) {
   Program& program = module->program;
   TESSERA_RETURN_IF_ERROR(LowerDims(module));
-  TESSERA_RETURN_IF_ERROR(LowerBuffers(module));
+  LowerBuffers(module);
   LowerRopes(module);
   program.steps.push_back(
       {"embed",

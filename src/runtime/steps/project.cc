@@ -28,7 +28,7 @@ void Add(const Executor& ex, const float* a, int64_t lda, const float* b, int64_
 
 void RunOp(Executor& ex, const bundle::ProjectStep& step, Worker* worker) {
   const BoundWeight& weight = ex.weight(step.weight);
-  const Activations in = ex.Input(step.in);
+  const Activations in = ex.Input(step.in, weight.quantised_rows, worker);
   const int64_t ld = ex.columns(step.residual);
   const Worker::Range share = worker->Share(kernels::GroupCount(weight.n));
   const int64_t rows = ex.rows().rows();
