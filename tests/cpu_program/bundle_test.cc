@@ -128,7 +128,7 @@ TEST_F(BundleTest, ServingConfigIsThatOfTheModel) {
 TEST_F(BundleTest, QuantisedBundlesStayCloseAndDeterministic) {
   const std::vector<int32_t> tokens = {1, 5, 300, 17, 511, 0, 42, 42, 9, 10, 11, 12};
   const Logits exact = RunAll(MustLoad(BundleOf(TinyLlama("hf"))).get(), tokens);
-  for (const auto& [name, tolerance] : {std::pair{"q8_0", 0.2}, std::pair{"q4_1", 3.5}}) {
+  for (const auto& [name, tolerance] : {std::pair{"q8_0", 0.2}, std::pair{"q4_1", 1.2}}) {
     compiler::CompileOptions options;
     options.quantize = name;
     const auto report = MustCompile(TinyLlama("hf"), dir_.path(), options);
@@ -139,7 +139,6 @@ TEST_F(BundleTest, QuantisedBundlesStayCloseAndDeterministic) {
     double square = 0;
     for (size_t i = 0; i < logits.size(); ++i) square += std::pow(logits[i] - exact[i], 2);
     const double rms = std::sqrt(square / static_cast<double>(logits.size()));
-    std::printf("%s: rms %.4f\n", name, rms);
     EXPECT_LE(rms, tolerance) << name;
     EXPECT_EQ(RunAll(session.get(), tokens, 1), logits) << name;
     EXPECT_EQ(RunAll(MustLoad(report.bundle, {.threads = 3, .isa = Isa{}}).get(), tokens, 5),

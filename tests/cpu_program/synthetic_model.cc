@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "synthetic_model.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/random.h"
+#include "formats/gguf/writer.h"
+#include "formats/open.h"
+#include "model/build.h"
+#include "tensor/quantise.h"
+
+namespace tessera::testing {
+namespace {
+
+std::vector<float> RandomValues(const tensor::Shape& shape, uint64_t seed) {
+  Random random(seed);
+  std::vector<float> values(static_cast<size_t>(shape.elements()));
+  const double deviation =
+      shape.rank() == 1 ? 0.2 : 1 / std::sqrt(static_cast<double>(shape.columns()));
+  const double center = shape.rank() == 1 ? 1 : 0;  // Norms; a bias of one is as good as any.
+  for (float& value : values) value = static_cast<float>(center + deviation * random.Normal());
+  return values;
+}
+
+}  // namespace
+
+model::ModelConfig SyntheticConfig() {
+  model::ModelConfig config;
+  config.family = "llama";
+  config.naming = model::Naming::kGguf;
+  config.layers = 2;
+  config.hidden = 64;
+  config.vocab_size = 100;
+  config.context_length = 256;
+  config.norm_eps = 1e-5;
+  config.attention.heads = 4;
+  config.attention.kv_heads = 2;
+  config.attention.head_dim = 16;
+  config.attention.scale = 0.25;
+  config.rope.rotary_dim = 16;
+  config.rope.style = graph::RopeStyle::kInterleaved;
+  config.ffn.intermediate = 96;
+  return config;
+}
+
+TypeOf AllMatrices(tensor::DType matrix) {
+  return [matrix](const std::string&, const tensor::Shape& shape) {
+    return shape.rank() == 1 ? tensor::DType::kF32 : matrix;
+  };
+}
+
+model::ModelSource MakeSynthetic(const model::ModelConfig& config, const TypeOf& type_of,
+                                 const std::filesystem::path& file) {
+  model::ModelSource source;
+  const auto graph = model::BuildGraph(config);
+  EXPECT_TRUE(graph.has_value()) << graph.error().ToString();
+  if (!graph.has_value()) return source;
+  std::vector<std::vector<std::byte>> bytes;
+  std::vector<formats::gguf::WriteTensor> tensors;
+  for (const graph::Node& node : graph->nodes) {
+    if (node.op != graph::Op::kParameter) continue;
+    const auto& name = node.As<graph::ParameterAttrs>().name;
+    const tensor::DType type = type_of(name, node.type.dims);
+    const auto encoded = tensor::Quantise(type, RandomValues(node.type.dims, bytes.size() + 1));
+    EXPECT_TRUE(encoded.has_value()) << encoded.error().ToString();
+    bytes.push_back(*encoded);
+    tensors.push_back({name, {type, node.type.dims, bytes.back()}});
+  }
+  const Status written = formats::gguf::Write(file, {}, tensors);
+  EXPECT_TRUE(written.ok()) << written.ToString();
+  auto index = formats::Open(file);
+  EXPECT_TRUE(index.has_value()) << index.error().ToString();
+  source.path = file;
+  source.config = config;
+  if (index.has_value()) source.index = *std::move(index);
+  return source;
+}
+
+}  // namespace tessera::testing
