@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Every row of fixtures/chat_templates and fixtures/jinja: text that transformers rendered with the
-// real templates, and the errors that it met.
+// real templates, and the errors that it met. testdata/jinja_language.jsonl is of the same kind:
+// what Jinja2 3.1.6 in transformers' environment gives for the features of the language, filter by
+// filter; its first line holds the variables.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -94,6 +96,24 @@ TEST(ChatTemplateParity, EverySnippetRendersAsJinja) {
     counts.Check("snippets/" + Text(row, "id"), got, row);
   }
   EXPECT_GE(counts.rows(), 50);
+}
+
+TEST(ChatTemplateParity, EveryFeatureOfTheLanguageWorksAsInJinja) {
+  const auto rows = ReadJsonLines(testing::SourceDir() / "src/text/testdata/jinja_language.jsonl");
+  ASSERT_FALSE(rows.empty());
+  RenderInput input;
+  input.add_generation_prompt = false;
+  input.vars = rows[0].at("vars").as_object();
+  input.now_unix_seconds = kClock;
+  Counts counts;
+  for (size_t i = 1; i < rows.size(); ++i) {
+    const json::Object& row = rows[i].as_object();
+    const auto parsed = ChatTemplate::Parse(Text(row, "template"));
+    Result<std::string> got = Fail(StatusOf(parsed));
+    if (parsed.has_value()) got = (*parsed)->Render(input);
+    counts.Check(Text(row, "template"), got, row);
+  }
+  EXPECT_GE(counts.rows(), 350);
 }
 
 TEST(ChatTemplateParity, EveryConversationRendersAsTransformers) {

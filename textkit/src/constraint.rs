@@ -27,7 +27,9 @@ impl Vocabulary {
     pub fn new(tokens: Vec<Vec<u8>>, special: &[u8], eos: &[i32]) -> Result<Vocabulary> {
         let size = tokens.len();
         if size == 0 || size > MAX_VOCABULARY {
-            return Err(Error::invalid(format!("a vocabulary has 1 to {MAX_VOCABULARY} tokens, not {size}")));
+            return Err(Error::invalid(format!(
+                "a vocabulary has 1 to {MAX_VOCABULARY} tokens, not {size}"
+            )));
         }
         if special.len() != size {
             return Err(Error::invalid("there must be one special flag a token"));
@@ -47,7 +49,11 @@ impl Vocabulary {
             .enumerate()
             .map(|(id, bytes)| {
                 let is_end = ends.contains(&(id as u32));
-                if is_end || special[id] != 0 { special_word(id) } else { bytes }
+                if is_end || special[id] != 0 {
+                    special_word(id)
+                } else {
+                    bytes
+                }
             })
             .collect();
         let info = TokRxInfo::new(size as u32, ends[0]);
@@ -151,9 +157,9 @@ impl Constraint {
 
     fn check(&self) -> Result<()> {
         match self.matcher.stop_reason() {
-            StopReason::LexerTooComplex | StopReason::ParserTooComplex => {
-                Err(Error::exhausted("the grammar needs more work for this token than the limit allows"))
-            }
+            StopReason::LexerTooComplex | StopReason::ParserTooComplex => Err(Error::exhausted(
+                "the grammar needs more work for this token than the limit allows",
+            )),
             _ => match self.matcher.get_error() {
                 Some(error) => Err(reason(error)),
                 None => Ok(()),
@@ -166,7 +172,10 @@ impl Constraint {
         let size = self.vocabulary.size;
         let needed = size.div_ceil(32);
         if words.len() < needed {
-            return Err(Error::invalid(format!("the mask has {} words, {needed} are needed", words.len())));
+            return Err(Error::invalid(format!(
+                "the mask has {} words, {needed} are needed",
+                words.len()
+            )));
         }
         self.check()?;
         words.fill(0);

@@ -47,11 +47,8 @@ const NAME: &str = "chat_template";
 type Compiled<'s> = (Instructions<'s>, BTreeMap<&'s str, Instructions<'s>>);
 
 fn compile(source: &str) -> Result<Compiled<'_>> {
-    let whitespace = WhitespaceConfig {
-        keep_trailing_newline: false,
-        lstrip_blocks: true,
-        trim_blocks: true,
-    };
+    let whitespace =
+        WhitespaceConfig { keep_trailing_newline: false, lstrip_blocks: true, trim_blocks: true };
     let tree = parse(source, NAME, Default::default(), whitespace).map_err(explain)?;
     let tree = rewrite::Rewriter::new(source)
         .template(&tree)
@@ -105,8 +102,11 @@ fn variables(request: &Value) -> Result<Value> {
     let Some(request) = request.downcast_object_ref::<value::Dict>() else {
         return Err(Error::invalid("a render request must be a JSON object"));
     };
-    let mut all: Vec<(Value, Value)> =
-        vec![("add_generation_prompt".into(), false.into()), ("tools".into(), ().into()), ("documents".into(), ().into())];
+    let mut all: Vec<(Value, Value)> = vec![
+        ("add_generation_prompt".into(), false.into()),
+        ("tools".into(), ().into()),
+        ("documents".into(), ().into()),
+    ];
     let mut vars = None;
     for (key, given) in request.entries() {
         match key.as_str().unwrap_or_default() {

@@ -42,7 +42,8 @@ fn own_attribute(object: &Value, name: &str) -> Value {
         Kind::Namespace | Kind::Other if !object.is_kwargs() => {
             let found = object.get_attr(name).unwrap_or_default();
             // What minijinja itself lists (a macro's arguments) are tuples in Jinja.
-            match try_items(&found).filter(|_| found.downcast_object_ref::<Vec<Value>>().is_some()) {
+            match try_items(&found).filter(|_| found.downcast_object_ref::<Vec<Value>>().is_some())
+            {
                 Some(all) => tuple(all).unwrap_or_default(),
                 None => found,
             }
@@ -72,7 +73,9 @@ pub fn item(object: &Value, key: &Value) -> Res {
     }
     let Some(index) = as_int(key) else { return Ok(Value::UNDEFINED) };
     if let Some(s) = object.as_str() {
-        return Ok(char_at(s, index).map_or(Value::UNDEFINED, |c| same_safety(object, char_value(c))));
+        return Ok(
+            char_at(s, index).map_or(Value::UNDEFINED, |c| same_safety(object, char_value(c)))
+        );
     }
     let Some(seq) = object.downcast_object_ref::<Seq>() else { return Ok(Value::UNDEFINED) };
     if !matches!(seq.shape, Shape::List | Shape::Tuple | Shape::Range) {

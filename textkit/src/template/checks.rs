@@ -73,7 +73,13 @@ fn is_callable(value: &Value) -> bool {
 fn is_iterable(value: &Value) -> bool {
     !matches!(
         kind(value),
-        Kind::None | Kind::Bool | Kind::Int | Kind::Float | Kind::Method | Kind::Namespace | Kind::Other
+        Kind::None
+            | Kind::Bool
+            | Kind::Int
+            | Kind::Float
+            | Kind::Method
+            | Kind::Namespace
+            | Kind::Other
     ) || value.is_kwargs()
 }
 

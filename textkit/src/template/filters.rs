@@ -13,8 +13,8 @@ use super::methods::pairs;
 use super::repr::to_str;
 use super::text_filters;
 use super::value::{
-    as_float, as_int, fail, generator, hash_key, int, items, kind, labelled, length, list, text, tuple,
-    type_name, Dict, Kind, Res, Seq, Shape,
+    as_float, as_int, fail, generator, hash_key, int, items, kind, labelled, length, list, text,
+    tuple, type_name, Dict, Kind, Res, Seq, Shape,
 };
 
 pub type Filter = fn(&State, &Value, &mut Args) -> Res;
@@ -82,7 +82,10 @@ fn sort_key(value: &Value, attribute: Option<&Value>, case_sensitive: bool) -> R
 }
 
 /// A stable sort by keys; the first error of a comparison is the result.
-fn sort_by_keys(mut keyed: Vec<(Vec<Value>, Value)>, reverse: bool) -> Res<Vec<(Vec<Value>, Value)>> {
+fn sort_by_keys(
+    mut keyed: Vec<(Vec<Value>, Value)>,
+    reverse: bool,
+) -> Res<Vec<(Vec<Value>, Value)>> {
     let mut failure = None;
     keyed.sort_by(|(a, _), (b, _)| {
         for (x, y) in a.iter().zip(b) {
@@ -235,7 +238,11 @@ fn sum(_: &State, value: &Value, args: &mut Args) -> Res {
 
 /// map and select look at their input only when it is true: None and 0 count as empty.
 fn items_unless_false(value: &Value) -> Res<Vec<Value>> {
-    if value.is_true() { items(value) } else { Ok(Vec::new()) }
+    if value.is_true() {
+        items(value)
+    } else {
+        Ok(Vec::new())
+    }
 }
 
 fn map(state: &State, value: &Value, args: &mut Args) -> Res {
@@ -396,7 +403,11 @@ fn reverse(_: &State, value: &Value, _: &mut Args) -> Res {
     }
     let mut all = items(value)?;
     all.reverse();
-    if kind(value) == Kind::Generator { list(all) } else { generator(all) }
+    if kind(value) == Kind::Generator {
+        list(all)
+    } else {
+        generator(all)
+    }
 }
 
 fn join(_: &State, value: &Value, args: &mut Args) -> Res {

@@ -21,9 +21,7 @@ pub const FUNCTIONS: &[(&str, Function)] = &[
     ("joiner", joiner),
     ("raise_exception", |args| Err(meter::raise(to_str(&args.need("message")?)?))),
     ("range", range),
-    ("strftime_now", |args| {
-        text(strftime(&args.need_str("format")?, meter::now_unix_seconds()))
-    }),
+    ("strftime_now", |args| text(strftime(&args.need_str("format")?, meter::now_unix_seconds()))),
 ];
 
 fn range(args: &mut Args) -> Res {
@@ -38,7 +36,10 @@ fn range(args: &mut Args) -> Res {
     let span = if by > 0 { stop.saturating_sub(start) } else { start.saturating_sub(stop) };
     let count = span.max(0).saturating_add(by.abs() - 1) / by.abs();
     if count > meter::MAX_RANGE as i128 {
-        return fail(format!("Range too big. The sandbox blocks ranges larger than {}.", meter::MAX_RANGE));
+        return fail(format!(
+            "Range too big. The sandbox blocks ranges larger than {}.",
+            meter::MAX_RANGE
+        ));
     }
     let label = match step {
         Some(step) if step != 1 => format!("range({start}, {stop}, {step})"),

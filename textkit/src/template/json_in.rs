@@ -56,9 +56,11 @@ impl Reader<'_> {
             Some(b'"') => Ok(Value::from(self.string()?)),
             Some(b'-' | b'0'..=b'9') => self.number(),
             _ => {
-                for (word, value) in
-                    [("true", Value::from(true)), ("false", Value::from(false)), ("null", Value::from(()))]
-                {
+                for (word, value) in [
+                    ("true", Value::from(true)),
+                    ("false", Value::from(false)),
+                    ("null", Value::from(())),
+                ] {
                     if self.text[self.at..].starts_with(word) {
                         self.at += word.len();
                         return Ok(value);

@@ -6,7 +6,10 @@ use minijinja::Value;
 use super::args::Args;
 use super::compare::equals;
 use super::str_methods;
-use super::value::{as_float, as_int, fail, int, items, kind, list, same_safety, seq, tuple, type_name, Dict, Kind, Res, Shape};
+use super::value::{
+    as_float, as_int, fail, int, items, kind, list, same_safety, seq, tuple, type_name, Dict, Kind,
+    Res, Shape,
+};
 
 const DICT: [&str; 5] = ["copy", "get", "items", "keys", "values"];
 const LIST: [&str; 3] = ["copy", "count", "index"];
@@ -16,8 +19,17 @@ const FLOAT: [&str; 2] = ["conjugate", "is_integer"];
 
 /// Methods of Markup that take their arguments as they are.
 const KEEP_ARGUMENTS: [&str; 11] = [
-    "count", "endswith", "find", "index", "partition", "rfind", "rindex", "rpartition", "rsplit",
-    "split", "startswith",
+    "count",
+    "endswith",
+    "find",
+    "index",
+    "partition",
+    "rfind",
+    "rindex",
+    "rpartition",
+    "rsplit",
+    "split",
+    "startswith",
 ];
 
 pub fn has(kind: Kind, name: &str) -> bool {
@@ -128,5 +140,9 @@ fn number_method(receiver: &Value, name: &str) -> Res {
         };
     }
     let x = as_float(receiver).unwrap_or(f64::NAN);
-    Ok(if name == "is_integer" { Value::from(x.is_finite() && x.fract() == 0.0) } else { Value::from(x) })
+    Ok(if name == "is_integer" {
+        Value::from(x.is_finite() && x.fract() == 0.0)
+    } else {
+        Value::from(x)
+    })
 }

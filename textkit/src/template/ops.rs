@@ -5,11 +5,11 @@
 use minijinja::Value;
 
 use super::meter;
-use super::str_format;
 use super::repr::to_str;
+use super::str_format;
 use super::value::{
-    as_float, as_int, dict, escaped, fail, int, kind, list, markup, same_safety, text, tuple, type_name,
-    Dict, Kind, Res, Seq,
+    as_float, as_int, dict, escaped, fail, int, kind, list, markup, same_safety, text, tuple,
+    type_name, Dict, Kind, Res, Seq,
 };
 
 fn unsupported<T>(op: &str, a: &Value, b: &Value) -> Res<T> {
@@ -96,7 +96,11 @@ fn repeat(what: &Value, times: i128, other: &Value) -> Res {
     meter::charge_value(bytes.saturating_mul(times))?;
     let rounds = if seq.items.is_empty() { 0 } else { times };
     let items = (0..rounds).flat_map(|_| seq.items.iter().cloned()).collect();
-    if kind(what) == Kind::Tuple { tuple(items) } else { list(items) }
+    if kind(what) == Kind::Tuple {
+        tuple(items)
+    } else {
+        list(items)
+    }
 }
 
 pub fn div(a: &Value, b: &Value) -> Res {
@@ -150,7 +154,8 @@ pub fn modulo(a: &Value, b: &Value) -> Res {
 /// The operands of Markup % ...: their text is escaped first.
 fn escape_all(values: &Value) -> Res {
     let one = |v: &Value| v.as_str().map_or_else(|| v.clone(), |s| Value::from(escaped(v, s)));
-    match (kind(values), values.downcast_object_ref::<Seq>(), values.downcast_object_ref::<Dict>()) {
+    match (kind(values), values.downcast_object_ref::<Seq>(), values.downcast_object_ref::<Dict>())
+    {
         (Kind::Tuple, Some(seq), _) => tuple(seq.items.iter().map(one).collect()),
         (_, _, Some(d)) => dict(d.entries().iter().map(|(k, v)| (k.clone(), one(v))).collect()),
         _ => Ok(one(values)),
@@ -181,9 +186,7 @@ pub fn pow(a: &Value, b: &Value) -> Res {
         }
     }
     match (as_float(a), as_float(b)) {
-        (Some(0.0), Some(y)) if y < 0.0 => {
-            fail("0.0 cannot be raised to a negative power")
-        }
+        (Some(0.0), Some(y)) if y < 0.0 => fail("0.0 cannot be raised to a negative power"),
         (Some(x), Some(y)) if x < 0.0 && y.fract() != 0.0 => {
             fail("complex numbers are not supported")
         }

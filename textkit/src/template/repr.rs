@@ -6,7 +6,9 @@ use std::fmt::Write;
 use minijinja::Value;
 
 use super::meter;
-use super::value::{as_float, is_loop, is_macro, kind, type_name, Dict, Kind, Method, Res, Seq, Shape};
+use super::value::{
+    as_float, is_loop, is_macro, kind, type_name, Dict, Kind, Method, Res, Seq, Shape,
+};
 
 /// str(value).
 pub fn to_str(value: &Value) -> Res<String> {

@@ -6,7 +6,9 @@
 //! overridden, so each becomes a call of a hidden global function (env.rs) with Python's rules and
 //! our limits. Parsing, scopes, loops, macros and the instruction loop stay minijinja's.
 
-use minijinja::machinery::ast::{self, BinOpKind, CallArg, CompareOpKind, Expr, Spanned, Stmt, UnaryOpKind};
+use minijinja::machinery::ast::{
+    self, BinOpKind, CallArg, CompareOpKind, Expr, Spanned, Stmt, UnaryOpKind,
+};
 use minijinja::machinery::Span;
 use minijinja::Value;
 
@@ -210,7 +212,8 @@ impl<'a> Rewriter<'a> {
             // minijinja computes the last default first; a default may use an earlier argument.
             let first = s.args.len() - defaults.len();
             let late = s.args[first..].iter().zip(defaults.drain(..));
-            let mut prelude: Vec<Stmt> = late.map(|(arg, d)| self.default_if_missing(arg, d)).collect();
+            let mut prelude: Vec<Stmt> =
+                late.map(|(arg, d)| self.default_if_missing(arg, d)).collect();
             prelude.append(&mut body);
             body = prelude;
         }
@@ -346,15 +349,20 @@ impl<'a> Rewriter<'a> {
         let mut args = vec![self.expr(inner)];
         args.extend(rest);
         let found = self.call(name, args, span);
-        if negated { self.call("__negate", vec![found], span) } else { found }
+        if negated {
+            self.call("__negate", vec![found], span)
+        } else {
+            found
+        }
     }
 
     fn unary(&mut self, u: &Spanned<ast::UnaryOp<'a>>) -> Expr<'a> {
         let operand = self.expr(&u.expr);
         match u.op {
-            UnaryOpKind::Not => {
-                Expr::UnaryOp(Spanned::new(ast::UnaryOp { op: UnaryOpKind::Not, expr: operand }, u.span()))
-            }
+            UnaryOpKind::Not => Expr::UnaryOp(Spanned::new(
+                ast::UnaryOp { op: UnaryOpKind::Not, expr: operand },
+                u.span(),
+            )),
             UnaryOpKind::Neg => self.call("__negate", vec![operand], u.span()),
         }
     }
@@ -443,9 +451,9 @@ impl<'a> Rewriter<'a> {
                 var("__call", span)
             }
             Expr::Var(v) => var(v.id, span),
-            Expr::GetAttr(g) if matches!(&g.expr, Expr::Var(v) if v.id == "self") => {
-                Expr::GetAttr(Spanned::new(ast::GetAttr { expr: var("self", span), name: g.name }, span))
-            }
+            Expr::GetAttr(g) if matches!(&g.expr, Expr::Var(v) if v.id == "self") => Expr::GetAttr(
+                Spanned::new(ast::GetAttr { expr: var("self", span), name: g.name }, span),
+            ),
             Expr::GetAttr(g) => {
                 let name = constant(Value::from(g.name), span);
                 let mut bound = vec![CallArg::Pos(self.expr(&g.expr)), CallArg::Pos(name)];

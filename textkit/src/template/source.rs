@@ -19,7 +19,11 @@ fn tag_end(source: &str, from: usize, close: &str) -> usize {
             (Some(_), _) => {}
             (None, c @ (b'"' | b'\'')) => quote = Some(c),
             (None, b'{') => braces += 1,
-            (None, _) if braces == 0 && source.is_char_boundary(at) && source[at..].starts_with(close) => {
+            (None, _)
+                if braces == 0
+                    && source.is_char_boundary(at)
+                    && source[at..].starts_with(close) =>
+            {
                 return at + close.len();
             }
             (None, b'}') => braces = braces.saturating_sub(1),
@@ -33,7 +37,8 @@ fn tag_end(source: &str, from: usize, close: &str) -> usize {
 /// The name of the tag whose "{%" ends at `from`, with the position of the name.
 fn tag_name(source: &str, from: usize) -> (usize, &str) {
     let rest = &source[from..];
-    let start = rest.find(|c: char| !c.is_whitespace() && c != '-' && c != '+').unwrap_or(rest.len());
+    let start =
+        rest.find(|c: char| !c.is_whitespace() && c != '-' && c != '+').unwrap_or(rest.len());
     let name = &rest[start..];
     let len = name.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(name.len());
     (from + start, &name[..len])
@@ -105,7 +110,11 @@ pub fn prepare(source: &str) -> String {
                     at = name_at + name.len();
                 }
                 let end = tag_end(&source, inside, "%}");
-                if name == "raw" { raw_end(&source, end) } else { end }
+                if name == "raw" {
+                    raw_end(&source, end)
+                } else {
+                    end
+                }
             }
             _ => start + 1,
         };

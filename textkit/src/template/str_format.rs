@@ -143,7 +143,11 @@ fn float_digits(x: f64, spec: &Spec) -> String {
         None if spec.precision.is_none() => super::repr::float(x),
         _ => {
             let text = general(x, precision, spec.alternate);
-            if text.contains(['.', 'e']) { text } else { text + ".0" }
+            if text.contains(['.', 'e']) {
+                text
+            } else {
+                text + ".0"
+            }
         }
     }
 }
@@ -198,9 +202,7 @@ pub fn format_value(value: &Value, source: &str) -> Res<String> {
     let spec = parse_spec(source)?;
     match kind(value) {
         Kind::Int => format_int(as_int(value).unwrap_or(0), &spec),
-        Kind::Bool => {
-            format_int(as_int(value).unwrap_or(0), &spec)
-        }
+        Kind::Bool => format_int(as_int(value).unwrap_or(0), &spec),
         Kind::Float => format_float(as_float(value).unwrap_or(0.0), &spec),
         Kind::Str => {
             if !matches!(spec.conversion, None | Some('s')) {
@@ -422,7 +424,13 @@ impl Percent<'_> {
         if code == '%' {
             return Ok("%".into());
         }
-        spec.align = Some(if left { '<' } else if spec.fill.is_some() { '=' } else { '>' });
+        spec.align = Some(if left {
+            '<'
+        } else if spec.fill.is_some() {
+            '='
+        } else {
+            '>'
+        });
         if left {
             spec.fill = None;
         }
@@ -459,7 +467,11 @@ fn one_percent(value: &Value, code: char, mut spec: Spec) -> Res<String> {
             Some(precision) => all.chars().take(precision).collect(),
             None => all,
         };
-        let spec = Spec { fill: None, align: spec.align.map(|a| if a == '=' { '>' } else { a }), ..spec.clone() };
+        let spec = Spec {
+            fill: None,
+            align: spec.align.map(|a| if a == '=' { '>' } else { a }),
+            ..spec.clone()
+        };
         pad(&spec, "", &cut, '>')
     };
     match code {
@@ -486,7 +498,11 @@ fn one_percent(value: &Value, code: char, mut spec: Spec) -> Res<String> {
             };
             spec.conversion = Some(if matches!(code, 'i' | 'u') { 'd' } else { code });
             if let Some(precision) = spec.precision.take() {
-                let digits = format!("{:0>precision$}", number.unsigned_abs(), precision = precision.min(1000));
+                let digits = format!(
+                    "{:0>precision$}",
+                    number.unsigned_abs(),
+                    precision = precision.min(1000)
+                );
                 return pad(&spec, sign_of(number < 0, &spec), &digits, '>');
             }
             format_int(number, &spec)
@@ -534,8 +550,19 @@ mod tests {
     #[test]
     fn percent_formats_as_printf() {
         meter::start(0);
-        assert_eq!(percent("%05.1f|%-4s|%x", &super::super::value::tuple(vec![
-            Value::from(2.25), Value::from("a"), Value::from(255)]).unwrap()).unwrap(), "002.2|a   |ff");
+        assert_eq!(
+            percent(
+                "%05.1f|%-4s|%x",
+                &super::super::value::tuple(vec![
+                    Value::from(2.25),
+                    Value::from("a"),
+                    Value::from(255)
+                ])
+                .unwrap()
+            )
+            .unwrap(),
+            "002.2|a   |ff"
+        );
         assert!(percent("%d", &Value::from("a")).is_err());
         assert!(percent("%s", &super::super::value::tuple(vec![]).unwrap()).is_err());
     }

@@ -12,12 +12,51 @@ use super::value::{fail, int, items, kind, list, text, tuple, type_name, Kind, R
 
 /// In ASCII order, for binary search.
 pub const NAMES: [&str; 45] = [
-    "capitalize", "casefold", "center", "count", "endswith", "expandtabs", "find", "format",
-    "format_map", "index", "isalnum", "isalpha", "isascii", "isdecimal", "isdigit", "isidentifier",
-    "islower", "isnumeric", "isprintable", "isspace", "istitle", "isupper", "join", "ljust",
-    "lower", "lstrip", "partition", "removeprefix", "removesuffix", "replace", "rfind", "rindex",
-    "rjust", "rpartition", "rsplit", "rstrip", "split", "splitlines", "startswith", "strip",
-    "swapcase", "title", "translate", "upper", "zfill",
+    "capitalize",
+    "casefold",
+    "center",
+    "count",
+    "endswith",
+    "expandtabs",
+    "find",
+    "format",
+    "format_map",
+    "index",
+    "isalnum",
+    "isalpha",
+    "isascii",
+    "isdecimal",
+    "isdigit",
+    "isidentifier",
+    "islower",
+    "isnumeric",
+    "isprintable",
+    "isspace",
+    "istitle",
+    "isupper",
+    "join",
+    "ljust",
+    "lower",
+    "lstrip",
+    "partition",
+    "removeprefix",
+    "removesuffix",
+    "replace",
+    "rfind",
+    "rindex",
+    "rjust",
+    "rpartition",
+    "rsplit",
+    "rstrip",
+    "split",
+    "splitlines",
+    "startswith",
+    "strip",
+    "swapcase",
+    "title",
+    "translate",
+    "upper",
+    "zfill",
 ];
 
 pub fn call(s: &str, name: &str, args: &mut Args) -> Res {
@@ -92,7 +131,11 @@ pub fn title(s: &str) -> String {
 }
 
 fn swap_case(c: char) -> String {
-    if c.is_uppercase() { c.to_lowercase().collect() } else { c.to_uppercase().collect() }
+    if c.is_uppercase() {
+        c.to_lowercase().collect()
+    } else {
+        c.to_uppercase().collect()
+    }
 }
 
 fn padding(count: usize, fill: char) -> Res<String> {
@@ -180,7 +223,8 @@ fn search(s: &str, name: &str, args: &mut Args) -> Res {
     };
     let text = &s[from..to];
     if name == "count" {
-        let count = if part.is_empty() { text.chars().count() + 1 } else { text.matches(&*part).count() };
+        let count =
+            if part.is_empty() { text.chars().count() + 1 } else { text.matches(&*part).count() };
         return Ok(int(count as i128));
     }
     let found = if name.starts_with('r') { text.rfind(&*part) } else { text.find(&*part) };

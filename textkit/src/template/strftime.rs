@@ -4,8 +4,18 @@
 use std::fmt::Write;
 
 const MONTHS: [&str; 12] = [
-    "January", "February", "March", "April", "May", "June", "July", "August", "September",
-    "October", "November", "December",
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
 ];
 const DAYS: [&str; 7] =
     ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
@@ -64,7 +74,11 @@ fn iso_week(t: &Time) -> (i64, i64) {
     let week = (t.yearday - monday_based + 10) / 7;
     let weeks_in = |year: i64| {
         let first = |y: i64| (y + y / 4 - y / 100 + y / 400).rem_euclid(7);
-        if first(year) == 4 || first(year - 1) == 3 { 53 } else { 52 }
+        if first(year) == 4 || first(year - 1) == 3 {
+            53
+        } else {
+            52
+        }
     };
     if week < 1 {
         (t.year - 1, weeks_in(t.year - 1))
@@ -172,8 +186,10 @@ mod tests {
     #[test]
     fn dates_print_in_the_c_locale() {
         let now = 1_768_480_496; // 2026-01-15 12:34:56
-        assert_eq!(strftime("%d %b %Y %H:%M:%S|%A|%j|%p|%U %W %V %G", now),
-                   "15 Jan 2026 12:34:56|Thursday|015|PM|02 02 03 2026");
+        assert_eq!(
+            strftime("%d %b %Y %H:%M:%S|%A|%j|%p|%U %W %V %G", now),
+            "15 Jan 2026 12:34:56|Thursday|015|PM|02 02 03 2026"
+        );
         assert_eq!(strftime("%-d %e %y%%", 951_782_400), "29 29 00%"); // 2000-02-29
         assert_eq!(strftime("%F %T %G-%V", 1_609_459_199), "2020-12-31 23:59:59 2020-53");
         assert_eq!(strftime("%G-%V", 1_609_459_200), "2020-53"); // 2021-01-01

@@ -7,12 +7,13 @@ use super::args::Args;
 use super::chars::{decimal, is_line_end, is_space};
 use super::filters::Filter;
 use super::meter;
+use super::methods;
 use super::repr::{to_repr, to_str};
 use super::str_format;
 use super::str_methods;
-use super::methods;
 use super::value::{
-    as_float, as_int, dict, escaped, fail, items, kind, markup, same_safety, text, tuple, Dict, Kind, Res,
+    as_float, as_int, dict, escaped, fail, items, kind, markup, same_safety, text, tuple, Dict,
+    Kind, Res,
 };
 
 pub const FILTERS: &[(&str, Filter)] = &[
@@ -200,7 +201,11 @@ fn strip_tags(s: &str) -> String {
     while let Some(at) = rest.find('<') {
         out.push_str(&rest[..at]);
         let tail = &rest[at..];
-        let end = if tail.starts_with("<!--") { tail.find("-->").map(|e| e + 3) } else { tail.find('>').map(|e| e + 1) };
+        let end = if tail.starts_with("<!--") {
+            tail.find("-->").map(|e| e + 3)
+        } else {
+            tail.find('>').map(|e| e + 1)
+        };
         match end {
             Some(end) => rest = &tail[end..],
             None => {
@@ -210,7 +215,14 @@ fn strip_tags(s: &str) -> String {
         }
     }
     out.push_str(rest);
-    for (name, c) in [("&lt;", "<"), ("&gt;", ">"), ("&#34;", "\""), ("&quot;", "\""), ("&#39;", "'"), ("&amp;", "&")] {
+    for (name, c) in [
+        ("&lt;", "<"),
+        ("&gt;", ">"),
+        ("&#34;", "\""),
+        ("&quot;", "\""),
+        ("&#39;", "'"),
+        ("&amp;", "&"),
+    ] {
         out = out.replace(name, c);
     }
     out.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -300,7 +312,11 @@ pub fn parse_int(s: &str, base: i128) -> Option<i128> {
         (2..=36, _) => (u32::try_from(base).ok()?, body),
         _ => return None,
     };
-    if digits.is_empty() || digits.starts_with('_') || digits.ends_with('_') || digits.contains("__") {
+    if digits.is_empty()
+        || digits.starts_with('_')
+        || digits.ends_with('_')
+        || digits.contains("__")
+    {
         return None;
     }
     let mut value: i128 = 0;

@@ -36,10 +36,15 @@ pub fn filter(_: &State, value: &Value, args: &mut Args) -> Res {
         },
         None => None,
     };
-    let (mut item, mut key) = (if indent.is_some() { "," } else { ", " }.to_string(), ": ".to_string());
+    let (mut item, mut key) =
+        (if indent.is_some() { "," } else { ", " }.to_string(), ": ".to_string());
     if let Some(given) = args.take("separators").filter(|s| kind(s) != Kind::None) {
         let pair = items(&given)?;
-        match (pair.first().and_then(Value::as_str), pair.get(1).and_then(Value::as_str), pair.len()) {
+        match (
+            pair.first().and_then(Value::as_str),
+            pair.get(1).and_then(Value::as_str),
+            pair.len(),
+        ) {
             (Some(i), Some(k), 2) => (item, key) = (i.to_string(), k.to_string()),
             _ => return fail("tojson: separators must be two strings"),
         }
@@ -146,10 +151,9 @@ impl Writer {
             Kind::Bool => self.string(if key.is_true() { "true" } else { "false" }),
             Kind::Int => self.string(&key.to_string()),
             Kind::Float => self.string(&number(as_float(key).unwrap_or(0.0))),
-            _ => fail(format!(
-                "keys must be str, int, float, bool or None, not {}",
-                type_name(key)
-            )),
+            _ => {
+                fail(format!("keys must be str, int, float, bool or None, not {}", type_name(key)))
+            }
         }
     }
 
@@ -182,7 +186,11 @@ fn number(x: f64) -> String {
     if x.is_nan() {
         "NaN".into()
     } else if x.is_infinite() {
-        if x > 0.0 { "Infinity".into() } else { "-Infinity".into() }
+        if x > 0.0 {
+            "Infinity".into()
+        } else {
+            "-Infinity".into()
+        }
     } else {
         float(x)
     }

@@ -400,9 +400,11 @@ pub fn try_items(value: &Value) -> Option<Vec<Value>> {
         Kind::Str => value.as_str().map(|s| s.chars().map(char_value).collect()),
         Kind::Undefined => Some(Vec::new()),
         // Keyword maps of minijinja (`kwargs` of a call) and what only it makes.
-        Kind::Other if !is_loop(value) && !is_macro(value) => {
-            value.as_object().filter(|o| o.repr() != ObjectRepr::Plain)?.try_iter().map(Iterator::collect)
-        }
+        Kind::Other if !is_loop(value) && !is_macro(value) => value
+            .as_object()
+            .filter(|o| o.repr() != ObjectRepr::Plain)?
+            .try_iter()
+            .map(Iterator::collect),
         _ => None,
     }
 }
