@@ -90,6 +90,28 @@ Result<std::string> FakeDetokenizer::Push(text::TokenId id) {
   return TakeCharacters(&pending_, false);
 }
 
+Result<std::string> FakeChatTemplate::Render(const text::RenderInput& input) const {
+  std::string text;
+  for (const json::Value& value : input.messages.as_array()) {
+    const json::Object& message = value.as_object();
+    TESSERA_ASSIGN_OR_RETURN(const std::string role, json::NeedString(message, "role"));
+    TESSERA_ASSIGN_OR_RETURN(const std::string content, json::NeedString(message, "content"));
+    if (content == "raise") return Fail(InvalidArgument("the template says no"));
+    text += "<|im_start|>" + role + "\n" + content + "<|im_end|>\n";
+  }
+  if (input.add_generation_prompt) text += "<|im_start|>assistant\n";
+  return text;
+}
+
+Result<std::string> FakeChatTemplate::RenderRequest(std::string_view request_json,
+                                                    int64_t now_unix_seconds) const {
+  TESSERA_ASSIGN_OR_RETURN(const json::Value request, json::Parse(request_json, {}, "request"));
+  text::RenderInput input;
+  input.messages = request.at("messages");
+  input.now_unix_seconds = now_unix_seconds;
+  return Render(input);
+}
+
 Result<std::string> FakeDetokenizer::Flush() {
   return TakeCharacters(&pending_, true);
 }

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "text/chat_template.h"
 #include "text/tokenizer.h"
 
 namespace tessera::testing {
@@ -47,6 +48,19 @@ class FakeDetokenizer : public text::Detokenizer {
   std::shared_ptr<const text::Tokenizer> tokenizer_;
   bool skip_special_;
   std::string pending_;
+};
+
+/// ChatML: "<|im_start|>ROLE\nCONTENT<|im_end|>\n" for each message, then the assistant's opening.
+/// A message whose content is "raise" fails as a template's raise_exception does.
+class FakeChatTemplate : public text::ChatTemplate {
+ public:
+  Result<std::string> Render(const text::RenderInput& input) const override;
+  Result<std::string> RenderRequest(std::string_view request_json,
+                                    int64_t now_unix_seconds) const override;
+  const std::string& source() const override { return source_; }
+
+ private:
+  std::string source_ = "chatml";
 };
 
 }  // namespace tessera::testing

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Context: what every route handler works with. Owned by HttpService, immutable while it serves,
+// shared by its worker threads; engine and tasks are thread-safe themselves.
+#pragma once
+
+#include <string>
+
+#include "base/clock.h"
+#include "engine/engine.h"
+#include "server/chat_prompt.h"
+#include "server/served_model.h"
+#include "server/task_thread.h"
+
+namespace tessera::server {
+
+struct ApiOptions {
+  std::string api_key;       // Empty: no key is asked for.
+  std::string cors_origin;   // Access-Control-Allow-Origin; empty: no CORS headers.
+  bool vllm_metrics = true;  // Twins under the vllm: prefix.
+};
+
+struct Context {
+  ServedModel model;
+  SpecialTokens specials;  // Of model.tokenizer.
+  ApiOptions options;
+  engine::Engine* engine = nullptr;
+  TaskThread* tasks = nullptr;
+  const Clock* clock = nullptr;
+};
+
+}  // namespace tessera::server

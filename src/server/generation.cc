@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/generation.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace tessera::server {
+
+/// Carries one choice's events from the engine thread to the task thread, in order. It keeps the
+/// generation alive until the engine has let go of the request.
+class Generation::ChoiceSink : public engine::Sink {
+ public:
+  ChoiceSink(std::shared_ptr<Generation> generation, size_t choice)
+      : generation_(std::move(generation)), choice_(choice) {}
+
+  void OnToken(engine::TokenOutput token) override {
+    generation_->tasks_->Post(
+        [generation = generation_, choice = choice_, token = std::move(token)]() mutable {
+          generation->HandleToken(choice, std::move(token));
+        });
+  }
+  void OnFinish(engine::Finish finish) override {
+    generation_->tasks_->Post(
+        [generation = generation_, choice = choice_, finish = std::move(finish)]() mutable {
+          generation->HandleFinish(choice, std::move(finish));
+        });
+  }
+
+ private:
+  const std::shared_ptr<Generation> generation_;
+  const size_t choice_;
+};
+
+Generation::Generation(engine::Engine* engine, TaskThread* tasks,
+                       std::unique_ptr<GenerationListener> listener)
+    : engine_(engine), tasks_(tasks), listener_(std::move(listener)) {}
+
+Result<std::shared_ptr<Generation>> Generation::Start(
+    engine::Engine* engine, TaskThread* tasks, std::vector<ChoiceSpec> choices,
+    std::unique_ptr<GenerationListener> listener) {
+  TESSERA_CHECK(!choices.empty());
+  auto generation = std::make_shared<Generation>(engine, tasks, std::move(listener));
+  TESSERA_RETURN_IF_ERROR(generation->Submit(std::move(choices)));
+  return generation;
+}
+
+Status Generation::Submit(std::vector<ChoiceSpec> specs) {
+  std::vector<engine::Request> requests;
+  for (size_t i = 0; i < specs.size(); ++i) {
+    choices_.push_back({std::move(specs[i].processor), false});
+    requests.push_back(std::move(specs[i].request));
+    requests.back().sink = std::make_shared<ChoiceSink>(shared_from_this(), i);
+  }
+  open_ = choices_.size();
+  // Events may arrive before SubmitAll returns; whoever needs an id waits here for it.
+  const std::lock_guard lock(mutex_);
+  TESSERA_ASSIGN_OR_RETURN(ids_, engine_->SubmitAll(std::move(requests)));
+  return {};
+}
+
+engine::RequestId Generation::IdOf(size_t choice) {
+  const std::lock_guard lock(mutex_);
+  return ids_[choice];
+}
+
+void Generation::Cancel() {
+  const std::lock_guard lock(mutex_);
+  for (const engine::RequestId id : ids_) engine_->Cancel(id);
+}
+
+void Generation::HandleToken(size_t index, engine::TokenOutput token) {
+  Choice& choice = choices_[index];
+  if (failed_ || choice.processor->stopped()) return;
+  Deliver(index, choice.processor->OnToken(std::move(token)));
+  // The choice ends when the engine confirms: by then it is counted and its pages are free.
+  if (!failed_ && choice.processor->stopped())
+    engine_->Stop(IdOf(index), choice.processor->token_count());
+}
+
+void Generation::HandleFinish(size_t index, engine::Finish finish) {
+  Choice& choice = choices_[index];
+  TESSERA_CHECK(!choice.is_over);
+  choice.is_over = true;
+  --open_;
+  if (failed_) return;
+  const bool stopped = choice.processor->stopped();
+  if (!finish.status.ok() && !stopped) return Fail(finish.status);
+  Deliver(index, choice.processor->OnEnd());
+  if (failed_) return;
+  totals_.completion_tokens += choice.processor->token_count();
+  totals_.cached_tokens += finish.cached_tokens;
+  listener_->OnChoiceEnd(index, stopped ? engine::FinishReason::kStop : finish.reason);
+  if (open_ == 0) listener_->OnDone(totals_);
+}
+
+void Generation::Deliver(size_t choice, Result<engine::OutputDelta> delta) {
+  if (!delta.has_value()) return Fail(delta.error());
+  if (delta->text.empty() && delta->tokens.empty()) return;
+  listener_->OnDelta(choice, *std::move(delta));
+}
+
+void Generation::Fail(const Status& status) {
+  failed_ = true;
+  Cancel();
+  listener_->OnError(status);
+}
+
+}  // namespace tessera::server

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Generation: the engine requests of one HTTP call (prompts times n), followed together. Events of
+// the engine are taken to the task thread, turned to text there and handed to a listener. It is the
+// only place where engine and answers meet.
+//
+// Life: Start submits all choices or none; the listener then hears, on the task thread, any number
+// of OnDelta, OnChoiceEnd once for each choice, and OnDone or OnError once at the very end. The
+// engine has counted a choice and freed its pages before OnChoiceEnd.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "base/status.h"
+#include "engine/engine.h"
+#include "engine/output_processor.h"
+#include "server/task_thread.h"
+
+namespace tessera::server {
+
+struct ChoiceSpec {
+  engine::Request request;  // Without its sink.
+  std::unique_ptr<engine::OutputProcessor> processor;
+};
+
+struct GenerationTotals {
+  int64_t completion_tokens = 0;
+  int64_t cached_tokens = 0;
+};
+
+class GenerationListener {
+ public:
+  virtual ~GenerationListener() = default;
+  virtual void OnDelta(size_t choice, engine::OutputDelta delta) = 0;
+  virtual void OnChoiceEnd(size_t choice, engine::FinishReason reason) = 0;
+  virtual void OnDone(const GenerationTotals& totals) = 0;
+  /// A choice failed or was cancelled; the others were cancelled with it.
+  virtual void OnError(const Status& status) = 0;
+};
+
+class Generation : public std::enable_shared_from_this<Generation> {
+ public:
+  /// `engine` and `tasks` must outlive the generation. On error nothing was submitted and the
+  /// listener hears nothing.
+  static Result<std::shared_ptr<Generation>> Start(engine::Engine* engine, TaskThread* tasks,
+                                                   std::vector<ChoiceSpec> choices,
+                                                   std::unique_ptr<GenerationListener> listener);
+  /// The client went away. Any thread, any number of times.
+  void Cancel();
+
+  Generation(engine::Engine* engine, TaskThread* tasks,
+             std::unique_ptr<GenerationListener> listener);
+
+ private:
+  class ChoiceSink;
+  struct Choice {
+    std::unique_ptr<engine::OutputProcessor> processor;
+    bool is_over = false;
+  };
+
+  Status Submit(std::vector<ChoiceSpec> specs);
+  void HandleToken(size_t choice, engine::TokenOutput token);
+  void HandleFinish(size_t choice, engine::Finish finish);
+  void Deliver(size_t choice, Result<engine::OutputDelta> delta);
+  void Fail(const Status& status);
+  engine::RequestId IdOf(size_t choice);
+
+  engine::Engine* const engine_;
+  TaskThread* const tasks_;
+  const std::unique_ptr<GenerationListener> listener_;
+
+  std::mutex mutex_;  // Guards ids_: held while they are being made.
+  std::vector<engine::RequestId> ids_;
+
+  // Task thread only, once submitted.
+  std::vector<Choice> choices_;
+  size_t open_ = 0;
+  bool failed_ = false;
+  GenerationTotals totals_;
+};
+
+}  // namespace tessera::server

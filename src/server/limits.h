@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Bounds of the HTTP dialects, each tested at n and n + 1. Bytes and connections are net/limits.h,
+// the queue and sampling lists engine/limits.h, ranges of request fields openai/schema.cc.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tessera::server {
+
+inline constexpr uint32_t kJsonDepthMax = 64;
+inline constexpr uint64_t kJsonKeysMax = 4096;    // Members of one object of a request.
+inline constexpr size_t kMessagesMax = 4096;      // Of one chat.
+inline constexpr size_t kContentPartsMax = 1024;  // Of one message.
+inline constexpr size_t kPromptsMax = 256;        // Of one completion request.
+inline constexpr size_t kChoicesMax = 256;        // Prompts times n.
+inline constexpr int64_t kChoicesPerPromptMax = 128;
+inline constexpr size_t kWarningsMax = 16;  // Listed one by one; the rest as a number.
+
+}  // namespace tessera::server

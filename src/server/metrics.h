@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Metrics: engine statistics as a Prometheus page. Every metric has our own name (tessera_NAME)
+// and, while `vllm_names` is set, a twin vllm:NAME of the same value, so that dashboards and
+// autoscalers made for that server work unchanged. Pure functions; any thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "engine/engine.h"
+#include "engine/stats.h"
+
+namespace tessera::server {
+
+struct MetricsInput {
+  const engine::Stats& stats;
+  const runtime::ModelShape& shape;
+  std::string_view model_name;
+  bool vllm_names = true;
+};
+
+/// Text exposition format 0.0.4.
+std::string MetricsPage(const MetricsInput& input);
+inline constexpr std::string_view kMetricsContentType = "text/plain; version=0.0.4; charset=utf-8";
+
+}  // namespace tessera::server

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/openai/answer.h"
+
+#include <fmt/format.h>
+
+#include "base/random.h"
+
+namespace tessera::server::openai {
+
+json::Object UsageBody(const Usage& usage) {
+  return {{"prompt_tokens", usage.prompt_tokens},
+          {"completion_tokens", usage.completion_tokens},
+          {"total_tokens", usage.prompt_tokens + usage.completion_tokens},
+          {"prompt_tokens_details", {{"cached_tokens", usage.cached_tokens}}}};
+}
+
+std::string MakeId(std::string_view prefix) {
+  return fmt::format("{}{:016x}{:016x}", prefix, SystemRandom64(), SystemRandom64());
+}
+
+std::string_view FinishWord(engine::FinishReason reason) {
+  return reason == engine::FinishReason::kLength ? "length" : "stop";
+}
+
+json::Object Answer::Body(std::string_view object) const {
+  return {{"id", head_.id},
+          {"object", object},
+          {"created", head_.created},
+          {"model", head_.model},
+          {"system_fingerprint", head_.fingerprint}};
+}
+
+json::Object Answer::ChunkBody(json::Object choice) const {
+  json::Object body = Body(chunk_object());
+  body["choices"] = json::Array{std::move(choice)};
+  // Clients that asked for usage find the key in every chunk, null until the last.
+  if (head_.include_usage) body["usage"] = nullptr;
+  return body;
+}
+
+json::Object Answer::UsageChunk(const Usage& usage) const {
+  json::Object body = Body(chunk_object());
+  body["choices"] = json::Array();
+  body["usage"] = UsageBody(usage);
+  return body;
+}
+
+void Answer::AddWarnings(json::Object* body) const {
+  if (!head_.warnings.empty()) (*body)["warnings"] = WarningsBody(head_.warnings);
+}
+
+}  // namespace tessera::server::openai

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Answer: the JSON of one response, whole or in chunks, for completions and for chat. It turns
+// deltas (engine/output_processor.h) into bodies and knows nothing of engine, threads or HTTP.
+// Both ways go through the same code, so that a stream is the whole answer cut in pieces.
+// One owner at a time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "engine/output_processor.h"
+#include "engine/request.h"
+#include "server/openai/schema.h"
+#include "text/tokenizer.h"
+
+namespace tessera::server::openai {
+
+/// What all bodies of one response share.
+struct AnswerHead {
+  std::string id;  // "cmpl-..." or "chatcmpl-...".
+  int64_t created = 0;
+  std::string model;  // As the client named it is as we name it.
+  std::string fingerprint;
+  std::vector<Warning> warnings;
+  bool include_usage = false;  // Streams: a chunk with usage at the end.
+  std::shared_ptr<const text::Tokenizer> tokenizer;
+  int top_logprobs = -1;  // As engine::Request.
+};
+
+struct Usage {
+  int64_t prompt_tokens = 0;
+  int64_t completion_tokens = 0;
+  int64_t cached_tokens = 0;
+};
+json::Object UsageBody(const Usage& usage);
+
+/// "cmpl-" + 32 random hexadecimal digits.
+std::string MakeId(std::string_view prefix);
+/// "stop" or "length".
+std::string_view FinishWord(engine::FinishReason reason);
+
+class Answer {
+ public:
+  explicit Answer(AnswerHead head) : head_(std::move(head)) {}
+  virtual ~Answer() = default;
+  const AnswerHead& head() const { return head_; }
+
+  // Whole: collect everything, then take the body.
+  virtual void Collect(size_t choice, engine::OutputDelta delta) = 0;
+  virtual void End(size_t choice, engine::FinishReason reason) = 0;
+  virtual json::Object Whole(const Usage& usage) = 0;
+
+  // Stream: chunks in the order they are to be sent. An empty vector sends nothing.
+  virtual std::vector<json::Object> Begin(size_t choice) = 0;
+  virtual std::vector<json::Object> Chunk(size_t choice, engine::OutputDelta delta) = 0;
+  virtual json::Object LastChunk(size_t choice, engine::FinishReason reason) = 0;
+  /// The chunk after all choices, if the client asked for usage.
+  json::Object UsageChunk(const Usage& usage) const;
+  /// Puts the warnings into the last body of a response.
+  void AddWarnings(json::Object* body) const;
+
+ protected:
+  virtual std::string_view chunk_object() const = 0;
+  json::Object Body(std::string_view object) const;
+  json::Object ChunkBody(json::Object choice) const;
+
+ private:
+  AnswerHead head_;
+};
+
+/// `echo[i]` precedes the text of choice i; empty without echo.
+std::unique_ptr<Answer> MakeCompletionAnswer(AnswerHead head, size_t choices,
+                                             std::vector<std::string> echo);
+std::unique_ptr<Answer> MakeChatAnswer(AnswerHead head, size_t choices);
+
+}  // namespace tessera::server::openai

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// POST /v1/completions: body -> values. A pure function of body, model and context length.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/openai/generation_fields.h"
+
+namespace tessera::server::openai {
+
+struct Prompt {
+  std::string text;  // What `echo` repeats.
+  std::vector<engine::TokenId> ids;
+};
+
+struct CompletionRequest {
+  GenerationFields fields;
+  std::vector<Prompt> prompts;
+  bool echo = false;
+};
+
+/// When the client names none: as the hosted API.
+inline constexpr int64_t kCompletionMaxTokensDefault = 16;
+
+/// Parses, checks, tokenises. Heavy for long prompts: never on the engine thread.
+ApiResult<CompletionRequest> ReadCompletionRequest(std::string_view body, const ServedModel& model);
+
+/// 400 when prompt and answer cannot fit together, with all three numbers.
+std::optional<ApiError> CheckLength(int64_t prompt_tokens, std::optional<int64_t> max_tokens,
+                                    int64_t max_model_len, std::string_view field);
+
+}  // namespace tessera::server::openai

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/openai/endpoints.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "server/generation.h"
+#include "server/openai/answer.h"
+#include "server/openai/chat_request.h"
+#include "server/openai/completion_request.h"
+#include "server/openai/responder.h"
+
+namespace tessera::server::openai {
+namespace {
+
+/// Tokens before the answer that may change how its first token is spelled.
+constexpr size_t kPromptTail = 12;
+
+AnswerHead MakeHead(const Context& context, std::string_view prefix,
+                    const GenerationFields& fields) {
+  return {.id = MakeId(prefix),
+          .created = context.clock->UnixSeconds(),
+          .model = context.model.id,
+          .fingerprint = context.model.fingerprint,
+          .warnings = fields.warnings,
+          .include_usage = fields.include_usage,
+          .tokenizer = context.model.tokenizer,
+          .top_logprobs = fields.top_logprobs};
+}
+
+ChoiceSpec MakeChoice(const Context& context, const GenerationFields& fields,
+                      const std::vector<engine::TokenId>& prompt, int64_t max_tokens,
+                      uint64_t stream, TimePoint arrival) {
+  engine::Request request;
+  request.prompt = prompt;
+  request.sampling = fields.sampling;
+  request.sampling.stream = stream;
+  request.stop = MakeStopParams(fields, context.model, max_tokens);
+  request.top_logprobs = fields.top_logprobs;
+  request.arrival = arrival;
+  const size_t tail = std::min(prompt.size(), kPromptTail);
+  auto processor = std::make_unique<engine::OutputProcessor>(
+      context.model.make_detokenizer(fields.skip_special),
+      engine::OutputOptions{.stop_strings = fields.stop_strings,
+                            .include_stop = fields.include_stop,
+                            .min_tokens = fields.min_tokens},
+      std::span(prompt).last(tail));
+  return {std::move(request), std::move(processor)};
+}
+
+void StartGeneration(const Context& context, std::vector<ChoiceSpec> choices,
+                     std::unique_ptr<Answer> answer, int64_t prompt_tokens, bool stream,
+                     const Reply& reply) {
+  const size_t count = choices.size();
+  auto responder = stream ? MakeStreamResponder(std::move(answer), prompt_tokens, count, reply)
+                          : MakeWholeResponder(std::move(answer), prompt_tokens, reply);
+  auto generation =
+      Generation::Start(context.engine, context.tasks, std::move(choices), std::move(responder));
+  if (!generation.has_value()) {
+    (void)reply.Send(ErrorResponse(FromStatus(generation.error())));
+    return;
+  }
+  // Weak: the connection must not keep a finished generation alive.
+  reply.OnDisconnect([weak = std::weak_ptr<Generation>(*generation)] {
+    if (const auto alive = weak.lock()) alive->Cancel();
+  });
+}
+
+void Refuse(const ApiError& error, const Reply& reply) {
+  (void)reply.Send(ErrorResponse(error));
+}
+
+int64_t Length(const std::vector<engine::TokenId>& ids) {
+  return static_cast<int64_t>(ids.size());
+}
+
+}  // namespace
+
+std::optional<ApiError> CheckContentType(const net::Request& request) {
+  const auto type = request.headers.Find("content-type");
+  if (!type.has_value()) return std::nullopt;
+  std::string media(type->substr(0, type->find(';')));
+  std::erase_if(media, [](char c) { return c == ' ' || c == '\t'; });
+  std::ranges::transform(media, media.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  if (media == "application/json" || media.ends_with("+json")) return std::nullopt;
+  return ApiError{
+      .http_status = 415,
+      .message = fmt::format("the content type is {:.100}, expected application/json", media),
+      .type = "invalid_request_error",
+      .param = {},
+      .code = "unsupported_media_type"};
+}
+
+void HandleCompletions(const Context& context, const net::Request& request, const Reply& reply) {
+  const TimePoint arrival = context.clock->Now();
+  auto parsed = ReadCompletionRequest(request.body, context.model);
+  if (!parsed.has_value()) return Refuse(parsed.error(), reply);
+  const GenerationFields& fields = parsed->fields;
+  const int64_t max_model_len = context.engine->max_sequence_tokens();
+  std::vector<ChoiceSpec> choices;
+  std::vector<std::string> echo;
+  int64_t prompt_tokens = 0;
+  uint64_t stream = 0;
+  for (const Prompt& prompt : parsed->prompts) {
+    if (auto error = CheckLength(Length(prompt.ids), fields.max_tokens, max_model_len, "prompt"))
+      return Refuse(*error, reply);
+    const int64_t max_tokens = fields.max_tokens.value_or(
+        std::clamp<int64_t>(std::max(kCompletionMaxTokensDefault, fields.min_tokens), 1,
+                            max_model_len - Length(prompt.ids)));
+    prompt_tokens += Length(prompt.ids);
+    for (int64_t i = 0; i < fields.n; ++i) {
+      choices.push_back(MakeChoice(context, fields, prompt.ids, max_tokens, stream++, arrival));
+      if (parsed->echo) echo.push_back(prompt.text);
+    }
+  }
+  auto answer =
+      MakeCompletionAnswer(MakeHead(context, "cmpl-", fields), choices.size(), std::move(echo));
+  StartGeneration(context, std::move(choices), std::move(answer), prompt_tokens, fields.stream,
+                  reply);
+}
+
+void HandleChat(const Context& context, const net::Request& request, const Reply& reply) {
+  const TimePoint arrival = context.clock->Now();
+  auto parsed =
+      ReadChatRequest(request.body, context.model, context.specials, context.clock->UnixSeconds());
+  if (!parsed.has_value()) return Refuse(parsed.error(), reply);
+  const GenerationFields& fields = parsed->fields;
+  const std::vector<engine::TokenId>& prompt = parsed->prompt.ids;
+  const int64_t max_model_len = context.engine->max_sequence_tokens();
+  if (auto error = CheckLength(Length(prompt), fields.max_tokens, max_model_len, "messages"))
+    return Refuse(*error, reply);
+  const int64_t max_tokens = fields.max_tokens.value_or(max_model_len - Length(prompt));
+  std::vector<ChoiceSpec> choices;
+  for (int64_t i = 0; i < fields.n; ++i)
+    choices.push_back(
+        MakeChoice(context, fields, prompt, max_tokens, static_cast<uint64_t>(i), arrival));
+  auto answer = MakeChatAnswer(MakeHead(context, "chatcmpl-", fields), choices.size());
+  StartGeneration(context, std::move(choices), std::move(answer), Length(prompt), fields.stream,
+                  reply);
+}
+
+net::Response HandleTokenize(const Context& context, const net::Request& request) {
+  auto checked = ReadBody(request.body, kTokenize, context.model);
+  if (!checked.has_value()) return ErrorResponse(checked.error());
+  const json::Object& body = checked->body;
+  const json::Value* prompt = json::Find(body, "prompt");
+  if ((prompt != nullptr) == (json::Find(body, "messages") != nullptr))
+    return ErrorResponse(BadField("prompt", "give exactly one of prompt and messages"));
+  std::vector<engine::TokenId> ids;
+  if (prompt != nullptr) {
+    auto encoded = context.model.tokenizer->Encode(
+        prompt->get_string(),
+        {.add_special = BoolOr(body, "add_special_tokens", true), .parse_special = true});
+    if (!encoded.has_value()) return ErrorResponse(FromStatus(encoded.error(), "prompt"));
+    ids = *std::move(encoded);
+  } else {
+    auto chat = ReadChatPrompt(body, context.model, context.specials, context.clock->UnixSeconds(),
+                               &checked->warnings);
+    if (!chat.has_value()) return ErrorResponse(chat.error());
+    ids = std::move(chat->ids);
+  }
+  json::Object answer{{"count", ids.size()},
+                      {"max_model_len", context.engine->max_sequence_tokens()},
+                      {"tokens", json::Array(ids.begin(), ids.end())}};
+  if (!checked->warnings.empty()) answer["warnings"] = WarningsBody(checked->warnings);
+  return net::Response::Json(200, json::Serialize(answer));
+}
+
+net::Response HandleDetokenize(const Context& context, const net::Request& request) {
+  auto checked = ReadBody(request.body, kDetokenize, context.model);
+  if (!checked.has_value()) return ErrorResponse(checked.error());
+  const json::Value* tokens = json::Find(checked->body, "tokens");
+  if (tokens == nullptr) return ErrorResponse(BadField("tokens", "the field tokens is missing"));
+  const text::Tokenizer& tokenizer = *context.model.tokenizer;
+  auto ids = ReadTokenIds(tokens->get_array(), "tokens", tokenizer.vocab_size());
+  if (!ids.has_value()) return ErrorResponse(ids.error());
+  const auto text = tokenizer.Decode(*ids, /*skip_special=*/false);
+  if (!text.has_value()) return ErrorResponse(FromStatus(text.error(), "tokens"));
+  json::Object answer{{"prompt", *text}};
+  if (!checked->warnings.empty()) answer["warnings"] = WarningsBody(checked->warnings);
+  return net::Response::Json(200, json::Serialize(answer));
+}
+
+}  // namespace tessera::server::openai

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/openai/generation_fields.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "base/random.h"
+#include "engine/limits.h"
+#include "server/limits.h"
+
+namespace tessera::server::openai {
+namespace {
+
+using Problem = std::optional<ApiError>;
+
+ApiError TooMany(std::string_view field, size_t count, int64_t limit) {
+  return BadField(field,
+                  fmt::format("{} has {} entries, expected at most {}", field, count, limit));
+}
+
+void ReadSampling(const json::Object& body, const GenerationDefaults& defaults,
+                  engine::SamplingParams* sampling) {
+  sampling->temperature = NumberOr(body, "temperature", defaults.temperature.value_or(1.0));
+  sampling->top_p = NumberOr(body, "top_p", defaults.top_p.value_or(1.0));
+  sampling->top_k = IntegerOr(body, "top_k", defaults.top_k.value_or(0));
+  sampling->min_p = NumberOr(body, "min_p", defaults.min_p.value_or(0.0));
+  sampling->typical_p = NumberOr(body, "typical_p", 1.0);
+  sampling->repetition_penalty =
+      NumberOr(body, "repetition_penalty", defaults.repetition_penalty.value_or(1.0));
+  sampling->frequency_penalty = NumberOr(body, "frequency_penalty", 0.0);
+  sampling->presence_penalty = NumberOr(body, "presence_penalty", 0.0);
+  const json::Value* seed = json::Find(body, "seed");
+  sampling->seed =
+      seed == nullptr ? SystemRandom64() : static_cast<uint64_t>(IntegerOr(body, "seed", 0));
+}
+
+Problem ReadLogitBias(const json::Object& body, int64_t vocab_size,
+                      engine::SamplingParams* sampling) {
+  const json::Value* value = json::Find(body, "logit_bias");
+  if (value == nullptr) return std::nullopt;
+  const json::Object& object = value->get_object();
+  if (object.size() > static_cast<size_t>(engine::kLogitBiasMax))
+    return TooMany("logit_bias", object.size(), engine::kLogitBiasMax);
+  for (const auto& [key, bias] : object) {
+    engine::TokenId id = -1;
+    const char* end = key.data() + key.size();
+    const auto [stop, error] = std::from_chars(key.data(), end, id);
+    if (error != std::errc() || stop != end || id < 0 || id >= vocab_size)
+      return BadField(
+          "logit_bias",
+          fmt::format("logit_bias has the key \"{:.50}\", expected token ids from 0 to {}",
+                      std::string_view(key), vocab_size - 1));
+    if (!bias.is_number() || !(std::abs(bias.to_number<double>()) <= 100))
+      return BadField(
+          "logit_bias",
+          fmt::format("logit_bias of token {} is {:.50}, expected a number from -100 to 100", id,
+                      json::Serialize(bias)));
+    sampling->logit_bias.emplace_back(id, bias.to_number<double>());
+  }
+  return std::nullopt;
+}
+
+Problem AddStopString(const json::Value& value, std::vector<std::string>* stops) {
+  const auto* text = value.if_string();
+  if (text == nullptr)
+    return BadField("stop", fmt::format("stop has an entry of type {}, expected strings",
+                                        json::KindName(value)));
+  if (text->empty() || text->size() > static_cast<size_t>(engine::kStopStringBytesMax))
+    return BadField("stop", fmt::format("stop has a string of {} bytes, expected 1 to {}",
+                                        text->size(), engine::kStopStringBytesMax));
+  stops->emplace_back(*text);
+  return std::nullopt;
+}
+
+Problem ReadStopStrings(const json::Object& body, std::vector<std::string>* stops) {
+  const json::Value* value = json::Find(body, "stop");
+  if (value == nullptr) return std::nullopt;
+  if (value->is_string()) return AddStopString(*value, stops);
+  const json::Array& array = value->get_array();
+  if (array.size() > static_cast<size_t>(engine::kStopStringsMax))
+    return TooMany("stop", array.size(), engine::kStopStringsMax);
+  for (const json::Value& entry : array)
+    if (Problem problem = AddStopString(entry, stops)) return problem;
+  return std::nullopt;
+}
+
+Problem ReadStopIds(const json::Object& body, int64_t vocab_size,
+                    std::vector<engine::TokenId>* ids) {
+  const json::Value* value = json::Find(body, "stop_token_ids");
+  if (value == nullptr) return std::nullopt;
+  const json::Array& array = value->get_array();
+  if (array.size() > static_cast<size_t>(engine::kStopTokenIdsMax))
+    return TooMany("stop_token_ids", array.size(), engine::kStopTokenIdsMax);
+  auto read = ReadTokenIds(array, "stop_token_ids", vocab_size);
+  if (!read.has_value()) return std::move(read).error();
+  *ids = *std::move(read);
+  return std::nullopt;
+}
+
+Problem ReadLogprobs(const json::Object& body, unsigned api, int* top_logprobs) {
+  if (api == kCompletions) {
+    *top_logprobs = static_cast<int>(IntegerOr(body, "logprobs", -1));
+    return std::nullopt;
+  }
+  const bool wanted = BoolOr(body, "logprobs", false);
+  if (!wanted && json::Find(body, "top_logprobs") != nullptr)
+    return BadField("top_logprobs", "top_logprobs needs logprobs to be true");
+  if (wanted) *top_logprobs = static_cast<int>(IntegerOr(body, "top_logprobs", 0));
+  return std::nullopt;
+}
+
+Problem ReadStreaming(const json::Object& body, GenerationFields* fields) {
+  fields->stream = BoolOr(body, "stream", false);
+  const json::Value* options = json::Find(body, "stream_options");
+  if (options == nullptr) return std::nullopt;
+  if (!fields->stream) return BadField("stream_options", "stream_options needs stream to be true");
+  for (const auto& [key, value] : options->get_object()) {
+    if (value.is_null() || key == "include_obfuscation") continue;
+    if (key != "include_usage") {
+      fields->warnings.push_back(
+          {"unknown_field", "stream_options",
+           fmt::format("the field \"stream_options.{:.100}\" is not known and was ignored",
+                       std::string_view(key))});
+    } else if (!value.is_bool()) {
+      return BadField("stream_options", "stream_options.include_usage is not true or false");
+    } else {
+      fields->include_usage = value.get_bool();
+    }
+  }
+  return std::nullopt;
+}
+
+Problem ReadMaxTokens(const json::Object& body, GenerationFields* fields) {
+  const json::Value* older = json::Find(body, "max_tokens");
+  const json::Value* newer = json::Find(body, "max_completion_tokens");
+  if (older == nullptr && newer == nullptr) return std::nullopt;
+  const int64_t value =
+      IntegerOr(body, newer != nullptr ? "max_completion_tokens" : "max_tokens", 0);
+  if (older != nullptr && newer != nullptr && IntegerOr(body, "max_tokens", 0) != value)
+    return BadField("max_tokens", "max_tokens and max_completion_tokens differ; give one of them");
+  fields->max_tokens = value;
+  fields->min_tokens = IntegerOr(body, "min_tokens", 0);
+  if (fields->min_tokens > value)
+    return BadField("min_tokens", fmt::format("min_tokens is {}, expected at most max_tokens ({})",
+                                              fields->min_tokens, value));
+  return std::nullopt;
+}
+
+Problem CheckResponseFormat(const json::Object& body) {
+  const json::Value* format = json::Find(body, "response_format");
+  if (format == nullptr) return std::nullopt;
+  const auto type = json::NeedString(format->get_object(), "type");
+  if (!type.has_value())
+    return BadField("response_format", "response_format: " + type.error().message());
+  if (*type == "text") return std::nullopt;
+  if (*type == "json_object" || *type == "json_schema") {
+    ApiError error = BadField(
+        "response_format",
+        fmt::format("response_format of type {} is not supported by this server yet", *type));
+    error.code = "unsupported_parameter";
+    return error;
+  }
+  return BadField("response_format",
+                  fmt::format("response_format has the type \"{:.50}\", expected \"text\"", *type));
+}
+
+}  // namespace
+
+ApiResult<CheckedBody> ReadBody(std::string_view text, unsigned api, const ServedModel& model) {
+  json::Limits limits;
+  limits.max_depth = kJsonDepthMax;
+  limits.max_keys = kJsonKeysMax;
+  auto value = json::Parse(text, limits, "request body");
+  // Too deep or too many keys is the client's fault, not a matter of trying later.
+  if (!value.has_value())
+    return std::unexpected(ApiError{.http_status = 400,
+                                    .message = value.error().ToString(),
+                                    .type = "invalid_request_error",
+                                    .param = {},
+                                    .code = "invalid_json"});
+  json::Object* object = value->if_object();
+  if (object == nullptr)
+    return std::unexpected(BadField(
+        "",
+        fmt::format("the request body is of type {}, expected an object", json::KindName(*value))));
+  const json::Value* name = json::Find(*object, "model");
+  if (name == nullptr && (api & kBoth) != 0)
+    return std::unexpected(BadField("model", "the field model is missing"));
+  if (name != nullptr && name->is_string() && !IsNameOf(model, name->get_string()))
+    return std::unexpected(ModelNotFound(name->get_string(), model.id));
+  auto warnings = CheckFields(*object, api);
+  if (!warnings.has_value()) return std::unexpected(std::move(warnings).error());
+  return CheckedBody{std::move(*object), *std::move(warnings)};
+}
+
+ApiResult<GenerationFields> ReadGenerationFields(const json::Object& body, unsigned api,
+                                                 const ServedModel& model) {
+  const int64_t vocab_size = model.tokenizer->vocab_size();
+  GenerationFields fields;
+  ReadSampling(body, model.defaults, &fields.sampling);
+  fields.min_tokens = IntegerOr(body, "min_tokens", 0);
+  fields.ignore_eos = BoolOr(body, "ignore_eos", false);
+  fields.include_stop = BoolOr(body, "include_stop_str_in_output", false);
+  fields.skip_special = BoolOr(body, "skip_special_tokens", true);
+  fields.n = IntegerOr(body, "n", 1);
+  for (Problem problem :
+       {ReadMaxTokens(body, &fields), ReadLogitBias(body, vocab_size, &fields.sampling),
+        ReadStopStrings(body, &fields.stop_strings),
+        ReadStopIds(body, vocab_size, &fields.stop_ids),
+        ReadLogprobs(body, api, &fields.top_logprobs), ReadStreaming(body, &fields),
+        CheckResponseFormat(body)})
+    if (problem.has_value()) return std::unexpected(*std::move(problem));
+  return fields;
+}
+
+engine::StopParams MakeStopParams(const GenerationFields& fields, const ServedModel& model,
+                                  int64_t max_tokens) {
+  return {.max_tokens = max_tokens,
+          .min_tokens = fields.min_tokens,
+          .eos_ids = fields.ignore_eos ? std::vector<engine::TokenId>() : model.eos_ids,
+          .stop_ids = fields.stop_ids};
+}
+
+ApiResult<std::vector<engine::TokenId>> ReadTokenIds(const json::Array& array,
+                                                     std::string_view field, int64_t vocab_size) {
+  std::vector<engine::TokenId> ids;
+  ids.reserve(array.size());
+  for (const json::Value& entry : array) {
+    int64_t id = -1;
+    if (!AsInteger(entry, &id) || id < 0 || id >= vocab_size)
+      return std::unexpected(BadField(
+          field, fmt::format("{} has the entry {:.50}, expected token ids from 0 to {}", field,
+                             entry.is_structured() ? std::string(json::KindName(entry))
+                                                   : json::Serialize(entry),
+                             vocab_size - 1)));
+    ids.push_back(static_cast<engine::TokenId>(id));
+  }
+  return ids;
+}
+
+}  // namespace tessera::server::openai

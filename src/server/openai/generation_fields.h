@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The fields that completions and chat share: JSON -> sampling, stopping and streaming values.
+// Pure functions of body and model; any thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "engine/request.h"
+#include "server/openai/error.h"
+#include "server/openai/schema.h"
+#include "server/served_model.h"
+
+namespace tessera::server::openai {
+
+struct GenerationFields {
+  engine::SamplingParams sampling;    // Seed is set: the client's or a drawn one.
+  std::optional<int64_t> max_tokens;  // Absent: the endpoint's default.
+  int64_t min_tokens = 0;
+  bool ignore_eos = false;
+  std::vector<engine::TokenId> stop_ids;
+  std::vector<std::string> stop_strings;
+  bool include_stop = false;
+  bool skip_special = true;
+  int64_t n = 1;
+  bool stream = false;
+  bool include_usage = false;
+  int top_logprobs = -1;  // As engine::Request.
+  std::vector<Warning> warnings;
+};
+
+/// Body text -> object, checked against the schema and the model's name.
+struct CheckedBody {
+  json::Object body;
+  std::vector<Warning> warnings;
+};
+ApiResult<CheckedBody> ReadBody(std::string_view text, unsigned api, const ServedModel& model);
+
+/// `body` has passed CheckFields for `api`.
+ApiResult<GenerationFields> ReadGenerationFields(const json::Object& body, unsigned api,
+                                                 const ServedModel& model);
+
+/// The engine's side of it for one choice. `max_tokens` is what applies.
+engine::StopParams MakeStopParams(const GenerationFields& fields, const ServedModel& model,
+                                  int64_t max_tokens);
+
+/// Token ids of a JSON array, each in [0, vocab_size).
+ApiResult<std::vector<engine::TokenId>> ReadTokenIds(const json::Array& array,
+                                                     std::string_view field, int64_t vocab_size);
+
+}  // namespace tessera::server::openai

@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Request bodies -> values or errors: schema.cc, generation_fields.cc, completion_request.cc,
+// chat_request.cc.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "engine/limits.h"
+#include "server/limits.h"
+#include "server/openai/chat_request.h"
+#include "server/openai/completion_request.h"
+#include "support/fake_model.h"
+
+namespace tessera::server::openai {
+namespace {
+
+const ServedModel& Model() {
+  static const ServedModel model = testing::FakeServedModel();
+  return model;
+}
+
+std::string CompletionBody(std::string_view members) {
+  return fmt::format(R"({{"model":"org/fake","prompt":"x"{}{}}})", members.empty() ? "" : ",",
+                     members);
+}
+std::string ChatBody(std::string_view members) {
+  return fmt::format(R"({{"model":"org/fake","messages":[{{"role":"user","content":"x"}}]{}{}}})",
+                     members.empty() ? "" : ",", members);
+}
+ApiResult<CompletionRequest> Completion(std::string_view members) {
+  return ReadCompletionRequest(CompletionBody(members), Model());
+}
+ApiResult<ChatRequest> Chat(std::string_view body) {
+  static const SpecialTokens specials(*Model().tokenizer);
+  return ReadChatRequest(body, Model(), specials, 0);
+}
+
+TEST(OpenAiRequest, DefaultsAreTheModelsThenOurs) {
+  const auto plain = Completion("");
+  ASSERT_TRUE(plain.has_value()) << plain.error().message;
+  EXPECT_EQ(plain->fields.sampling.temperature, 1.0);
+  EXPECT_EQ(plain->fields.sampling.top_p, 1.0);
+  EXPECT_EQ(plain->fields.sampling.top_k, 0);
+  EXPECT_FALSE(plain->fields.max_tokens.has_value());
+  EXPECT_TRUE(plain->fields.warnings.empty());
+  ServedModel model = testing::FakeServedModel();
+  model.defaults = {
+      .temperature = 0.6, .top_p = 0.9, .top_k = 40, .min_p = {}, .repetition_penalty = {}};
+  const auto tuned = ReadCompletionRequest(CompletionBody(R"("top_k":7)"), model);
+  EXPECT_EQ(tuned->fields.sampling.temperature, 0.6);
+  EXPECT_EQ(tuned->fields.sampling.top_p, 0.9);
+  EXPECT_EQ(tuned->fields.sampling.top_k, 7);
+}
+
+TEST(OpenAiRequest, ReadsEveryField) {
+  const auto request = Completion(
+      R"("max_tokens":5,"min_tokens":2,"temperature":0.5,"top_p":0.25,"top_k":3,"min_p":0.125,
+      "typical_p":0.75,"presence_penalty":1,"frequency_penalty":-1,"repetition_penalty":1.5,
+      "logit_bias":{"65":-100,"66":2.5},"seed":18446744073709551615,"stop":["a","b"],
+      "stop_token_ids":[1,2],"include_stop_str_in_output":true,"ignore_eos":true,
+      "skip_special_tokens":false,"n":3,"stream":true,"stream_options":{"include_usage":true},
+      "logprobs":4,"user":"me")");
+  ASSERT_TRUE(request.has_value()) << request.error().message;
+  const GenerationFields& fields = request->fields;
+  EXPECT_EQ(fields.max_tokens, 5);
+  EXPECT_EQ(fields.min_tokens, 2);
+  EXPECT_EQ(fields.sampling.temperature, 0.5);
+  EXPECT_EQ(fields.sampling.top_p, 0.25);
+  EXPECT_EQ(fields.sampling.top_k, 3);
+  EXPECT_EQ(fields.sampling.min_p, 0.125);
+  EXPECT_EQ(fields.sampling.typical_p, 0.75);
+  EXPECT_EQ(fields.sampling.presence_penalty, 1);
+  EXPECT_EQ(fields.sampling.frequency_penalty, -1);
+  EXPECT_EQ(fields.sampling.repetition_penalty, 1.5);
+  EXPECT_EQ(fields.sampling.logit_bias,
+            (std::vector<std::pair<text::TokenId, double>>{{65, -100}, {66, 2.5}}));
+  EXPECT_EQ(fields.sampling.seed, 18446744073709551615u);
+  EXPECT_EQ(fields.stop_strings, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(fields.stop_ids, (std::vector<text::TokenId>{1, 2}));
+  EXPECT_TRUE(fields.include_stop);
+  EXPECT_TRUE(fields.ignore_eos);
+  EXPECT_FALSE(fields.skip_special);
+  EXPECT_EQ(fields.n, 3);
+  EXPECT_TRUE(fields.stream);
+  EXPECT_TRUE(fields.include_usage);
+  EXPECT_EQ(fields.top_logprobs, 4);
+  EXPECT_TRUE(fields.warnings.empty());
+  EXPECT_TRUE(MakeStopParams(fields, Model(), 5).eos_ids.empty());
+}
+
+TEST(OpenAiRequest, NullMeansAbsent) {
+  const auto request =
+      Completion(R"("max_tokens":null,"stop":null,"logit_bias":null,"tools":null,"seed":null)");
+  ASSERT_TRUE(request.has_value()) << request.error().message;
+  EXPECT_TRUE(request->fields.warnings.empty());
+}
+
+TEST(OpenAiRequest, ASeedIsDrawnWhenNoneIsGiven) {
+  EXPECT_NE(Completion("")->fields.sampling.seed, Completion("")->fields.sampling.seed);
+  EXPECT_EQ(Completion(R"("seed":-1)")->fields.sampling.seed, ~uint64_t{0});
+}
+
+TEST(OpenAiRequest, ABadValueNamesItsField) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"temperature", "\"hot\""},
+      {"temperature", "-0.1"},
+      {"temperature", "2.0001"},
+      {"temperature", "true"},
+      {"top_p", "1.5"},
+      {"top_p", "-1"},
+      {"top_k", "-2"},
+      {"top_k", "1.5"},
+      {"min_p", "2"},
+      {"typical_p", "-1"},
+      {"max_tokens", "0"},
+      {"max_tokens", "-1"},
+      {"max_tokens", "\"ten\""},
+      {"max_tokens", "1e30"},
+      {"max_tokens", "99999999999999999999"},
+      {"n", "0"},
+      {"n", "1.5"},
+      {"n", "129"},
+      {"presence_penalty", "3"},
+      {"frequency_penalty", "-3"},
+      {"repetition_penalty", "0"},
+      {"stream", "\"yes\""},
+      {"stop", "5"},
+      {"stop", "[5]"},
+      {"stop", "\"\""},
+      {"stop", "[\"\"]"},
+      {"logit_bias", "{\"abc\":1}"},
+      {"logit_bias", "{\"1\":101}"},
+      {"logit_bias", "{\"260\":1}"},
+      {"logit_bias", "{\"-1\":1}"},
+      {"logit_bias", "{\"1\":\"x\"}"},
+      {"logit_bias", "[]"},
+      {"seed", "\"x\""},
+      {"seed", "1.5"},
+      {"stop_token_ids", "[260]"},
+      {"stop_token_ids", "[\"a\"]"},
+      {"min_tokens", "-1"},
+      {"ignore_eos", "1"},
+      {"user", "5"},
+      {"stream_options", "{\"include_usage\":true}"},
+      {"response_format", "{\"type\":\"yaml\"}"},
+      {"response_format", "{}"},
+      {"response_format", "{\"type\":\"json_object\"}"},
+      {"guided_regex", "\"a+\""},
+      {"model", "5"},
+  };
+  for (const auto& [field, value] : cases) {
+    const std::string member = fmt::format("\"{}\":{}", field, value);
+    SCOPED_TRACE(member);
+    const bool is_model = std::string_view(field) == "model";
+    for (const auto& error :
+         {is_model ? ReadCompletionRequest(R"({"model":5,"prompt":"x"})", Model()).error()
+                   : Completion(member).error(),
+          is_model ? Chat(R"({"model":5,"messages":[]})").error()
+                   : Chat(ChatBody(member)).error()}) {
+      EXPECT_EQ(error.http_status, 400);
+      EXPECT_EQ(error.param, field);
+      EXPECT_EQ(error.type, "invalid_request_error");
+      EXPECT_NE(error.message.find(field), std::string::npos) << error.message;
+    }
+  }
+}
+
+TEST(OpenAiRequest, BoundsOfRangesAreIn) {
+  for (const char* member :
+       {"\"temperature\":2", "\"temperature\":0", "\"top_p\":0", "\"top_p\":1", "\"n\":128",
+        "\"n\":1.0", "\"top_k\":-1", "\"presence_penalty\":-2", "\"max_tokens\":2147483647"})
+    EXPECT_TRUE(Completion(member).has_value()) << member;
+}
+
+TEST(OpenAiRequest, ListsAreBounded) {
+  const auto list = [](int64_t count, const char* entry) {
+    std::string text = "[";
+    for (int64_t i = 0; i < count; ++i) text += fmt::format("{}{}", i == 0 ? "" : ",", entry);
+    return text + "]";
+  };
+  EXPECT_TRUE(Completion("\"stop\":" + list(engine::kStopStringsMax, "\"a\"")).has_value());
+  EXPECT_EQ(Completion("\"stop\":" + list(engine::kStopStringsMax + 1, "\"a\"")).error().param,
+            "stop");
+  EXPECT_TRUE(Completion("\"stop_token_ids\":" + list(engine::kStopTokenIdsMax, "1")).has_value());
+  EXPECT_FALSE(
+      Completion("\"stop_token_ids\":" + list(engine::kStopTokenIdsMax + 1, "1")).has_value());
+  const auto stop_of = [](int64_t bytes) {
+    return "\"stop\":\"" + std::string(static_cast<size_t>(bytes), 'a') + "\"";
+  };
+  EXPECT_TRUE(Completion(stop_of(engine::kStopStringBytesMax)).has_value());
+  EXPECT_FALSE(Completion(stop_of(engine::kStopStringBytesMax + 1)).has_value());
+  const auto prompts = [&](size_t count) {
+    return ReadCompletionRequest(
+        R"({"model":"org/fake","prompt":)" + list(static_cast<int64_t>(count), "\"a\"") + "}",
+        Model());
+  };
+  EXPECT_TRUE(prompts(kPromptsMax).has_value());
+  EXPECT_FALSE(prompts(kPromptsMax + 1).has_value());
+}
+
+TEST(OpenAiRequest, UnknownFieldsAreWarnedAboutAndIgnoredOnesAreNot) {
+  const auto request =
+      Completion(R"("frobnicate":1,"user":"u","store":false,"metadata":{"a":"b"})");
+  ASSERT_TRUE(request.has_value());
+  ASSERT_EQ(request->fields.warnings.size(), 1u);
+  EXPECT_EQ(request->fields.warnings[0].code, "unknown_field");
+  EXPECT_EQ(request->fields.warnings[0].param, "frobnicate");
+}
+
+TEST(OpenAiRequest, ManyWarningsAreSummedUp) {
+  std::vector<Warning> warnings(kWarningsMax);
+  EXPECT_EQ(WarningsBody(warnings).size(), kWarningsMax);
+  warnings.resize(kWarningsMax + 5);
+  const json::Array body = WarningsBody(warnings);
+  EXPECT_EQ(body.size(), kWarningsMax + 1);
+  EXPECT_EQ(body.back().at("message").as_string(), "and 5 more");
+}
+
+TEST(OpenAiRequest, WhatIsNotBuiltIsRefusedByName) {
+  for (const Field& field : RequestFields()) {
+    if (field.use != Use::kRefused) continue;
+    const std::string member = fmt::format("\"{}\":{{\"a\":1}}", field.name);
+    if ((field.apis & kCompletions) != 0) {
+      EXPECT_EQ(Completion(member).error().param, field.name);
+    }
+    if ((field.apis & kChat) != 0) {
+      EXPECT_EQ(Chat(ChatBody(member)).error().param, field.name);
+    }
+  }
+  EXPECT_TRUE(Chat(ChatBody(R"("tools":[],"tool_choice":"none","response_format":{"type":"text"})"))
+                  .has_value());
+}
+
+TEST(OpenAiRequest, TheSchemaHasOneRowForEachFieldAndPlace) {
+  std::set<std::pair<std::string_view, unsigned>> seen;
+  for (const Field& field : RequestFields()) {
+    EXPECT_FALSE(field.meaning.empty());
+    for (unsigned api = 1; api <= kDetokenize; api *= 2)
+      if ((field.apis & api) != 0) {
+        EXPECT_TRUE(seen.emplace(field.name, api).second) << field.name;
+      }
+  }
+}
+
+TEST(OpenAiRequest, ModelMustBeThisOne) {
+  const auto missing = ReadCompletionRequest(R"({"prompt":"x"})", Model());
+  EXPECT_EQ(missing.error().param, "model");
+  const auto other = ReadCompletionRequest(R"({"model":"gpt-nope","prompt":"x"})", Model());
+  EXPECT_EQ(other.error().http_status, 404);
+  EXPECT_EQ(other.error().code, "model_not_found");
+  EXPECT_NE(other.error().message.find("gpt-nope"), std::string::npos);
+}
+
+TEST(OpenAiRequest, BrokenBodiesAreRefused) {
+  for (const std::string& body :
+       {std::string(""), std::string("{"), std::string(R"({"model": })"), std::string("[]"),
+        std::string("\"text\""), std::string("null"), std::string("\xff\xfe"),
+        std::string(R"({"model":"org/fake","prompt":"x"} 1)"),
+        std::string(R"({"model":"org/fake","prompt":"x","n":NaN})"),
+        std::string(R"({"model":"org/fake","prompt":"x","temperature":1e999999})"),
+        std::string(R"({"model":"org/fake","model":"b","prompt":"x"})"),
+        std::string(100'000, '[') + std::string(100'000, ']')}) {
+    const auto request = ReadCompletionRequest(body, Model());
+    ASSERT_FALSE(request.has_value()) << body.substr(0, 50);
+    EXPECT_EQ(request.error().http_status, 400);
+  }
+}
+
+TEST(CompletionRequest, PromptMayBeTextIdsOrListsOfEither) {
+  const auto prompts = [](std::string_view json) {
+    return ReadCompletionRequest(
+        fmt::format(R"({{"model":"org/fake","echo":true,"prompt":{}}})", json), Model());
+  };
+  EXPECT_EQ(prompts("\"ab\"")->prompts[0].ids, (std::vector<text::TokenId>{97, 98}));
+  EXPECT_EQ(prompts("[97,98]")->prompts[0].ids, (std::vector<text::TokenId>{97, 98}));
+  EXPECT_EQ(prompts("[97,98]")->prompts[0].text, "ab");
+  EXPECT_EQ(prompts("[\"a\",\"b\"]")->prompts.size(), 2u);
+  EXPECT_EQ(prompts("[[97],[98,99]]")->prompts[1].ids, (std::vector<text::TokenId>{98, 99}));
+  EXPECT_EQ(prompts("[\"a\",[98]]")->prompts[1].ids, (std::vector<text::TokenId>{98}));
+  for (const char* bad : {"{\"a\":1}", "[]", "\"\"", "[[]]", "[1000000000]", "[-1]", "[260]",
+                          "[1.5]", "5", "[\"a\",5]", "[97,\"a\"]", "[null]", "true"})
+    EXPECT_EQ(prompts(bad).error().param, "prompt") << bad;
+  EXPECT_EQ(ReadCompletionRequest(R"({"model":"org/fake"})", Model()).error().param, "prompt");
+}
+
+TEST(CompletionRequest, ChoicesAreBounded) {
+  std::string prompts = "\"a\"";
+  for (int i = 1; i < 3; ++i) prompts += ",\"a\"";
+  const auto read = [&](int n) {
+    return ReadCompletionRequest(
+        fmt::format(R"({{"model":"org/fake","prompt":[{}],"n":{}}})", prompts, n), Model());
+  };
+  EXPECT_TRUE(read(85).has_value());  // 255
+  EXPECT_EQ(read(86).error().param, "n");
+}
+
+TEST(CheckLength, NamesTheNumbersAndIsExact) {
+  EXPECT_FALSE(CheckLength(99, std::nullopt, 100, "prompt").has_value());
+  EXPECT_FALSE(CheckLength(90, 10, 100, "prompt").has_value());
+  const auto long_prompt = CheckLength(100, std::nullopt, 100, "prompt");
+  ASSERT_TRUE(long_prompt.has_value());
+  EXPECT_EQ(long_prompt->param, "prompt");
+  const auto both = CheckLength(91, 10, 100, "prompt");
+  ASSERT_TRUE(both.has_value());
+  for (const char* number : {"91", "10", "100"})
+    EXPECT_NE(both->message.find(number), std::string::npos);
+  EXPECT_TRUE(CheckLength(1, INT64_MAX, 100, "prompt").has_value());
+}
+
+TEST(ChatRequest, LogprobsAndTopLogprobs) {
+  EXPECT_EQ(Chat(ChatBody("\"logprobs\":true"))->fields.top_logprobs, 0);
+  EXPECT_EQ(Chat(ChatBody("\"logprobs\":true,\"top_logprobs\":20"))->fields.top_logprobs, 20);
+  EXPECT_EQ(Chat(ChatBody("\"logprobs\":false"))->fields.top_logprobs, -1);
+  EXPECT_EQ(Chat(ChatBody("\"logprobs\":true,\"top_logprobs\":21")).error().param, "top_logprobs");
+  EXPECT_EQ(Chat(ChatBody("\"top_logprobs\":2")).error().param, "top_logprobs");
+  EXPECT_EQ(Completion("\"logprobs\":21").error().param, "logprobs");
+}
+
+TEST(ChatRequest, MaxTokensHasTwoNamesThatMayNotDisagree) {
+  EXPECT_EQ(Chat(ChatBody("\"max_completion_tokens\":7"))->fields.max_tokens, 7);
+  EXPECT_EQ(Chat(ChatBody("\"max_completion_tokens\":7,\"max_tokens\":7"))->fields.max_tokens, 7);
+  EXPECT_EQ(Chat(ChatBody("\"max_completion_tokens\":7,\"max_tokens\":8")).error().param,
+            "max_tokens");
+  EXPECT_EQ(Chat(ChatBody("\"min_tokens\":8,\"max_tokens\":7")).error().param, "min_tokens");
+}
+
+TEST(ChatRequest, BadMessagesAreNamed) {
+  for (const char* messages :
+       {"[]", "\"hi\"", "[5]", R"([{"content":"x"}])", R"([{"role":"wizard","content":"x"}])",
+        R"([{"role":"user"}])", R"([{"role":"user","content":null}])",
+        R"([{"role":"user","content":5}])", R"([{"role":"user","content":[]}])",
+        R"([{"role":"user","content":["x"]}])",
+        R"([{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:"}}]}])",
+        R"([{"role":"user","content":[{"type":"text"}]}])", R"([{"role":1,"content":"x"}])",
+        R"([{"role":"assistant","content":"","tool_calls":5}])",
+        R"([{"role":"assistant","content":"","tool_calls":[{"id":"1"}]}])",
+        R"([{"role":"user","content":"raise"}])"}) {
+    const auto request = Chat(fmt::format(R"({{"model":"org/fake","messages":{}}})", messages));
+    ASSERT_FALSE(request.has_value()) << messages;
+    EXPECT_EQ(request.error().http_status, 400);
+    EXPECT_EQ(request.error().param, "messages");
+  }
+  EXPECT_EQ(Chat(R"({"model":"org/fake"})").error().param, "messages");
+}
+
+TEST(ChatRequest, MessagesAreNormalisedAndEachChangeIsTold) {
+  json::Value messages = json::Parse(R"([{"role":"developer","content":"be kind"},
+        {"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},
+        {"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{\"x\":1}"}}]},
+        {"role":"assistant","content":"","tool_calls":[{"function":{"name":"f","arguments":"not json"}}]},
+        {"role":"assistant","content":null},
+        {"role":"tool","content":"ok","tool_call_id":"1"}])",
+                                     {}, "test")
+                             .value();
+  const auto warnings = NormalizeMessages(&messages);
+  ASSERT_TRUE(warnings.has_value());
+  EXPECT_EQ(messages.at(0).at("role").as_string(), "system");
+  EXPECT_EQ(messages.at(1).at("content").as_string(), "a\nb");
+  EXPECT_EQ(messages.at(2).at("content").as_string(), "");
+  EXPECT_EQ(messages.at(2).at("tool_calls").at(0).at("function").at("arguments").at("x").as_int64(),
+            1);
+  EXPECT_TRUE(messages.at(3).at("tool_calls").at(0).at("function").at("arguments").is_string());
+  ASSERT_EQ(warnings->size(), 5u);
+  for (size_t i = 0; i < 5; ++i)
+    EXPECT_TRUE((*warnings)[i].message.starts_with(fmt::format("messages[{}].", i)))
+        << (*warnings)[i].message;
+}
+
+TEST(ChatRequest, AModelWithoutTemplateSaysSo) {
+  ServedModel model = testing::FakeServedModel();
+  model.chat_template = nullptr;
+  const auto request = ReadChatRequest(ChatBody(""), model, SpecialTokens(*model.tokenizer), 0);
+  ASSERT_FALSE(request.has_value());
+  EXPECT_NE(request.error().message.find("no chat template"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tessera::server::openai

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/openai/schema.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+#include "server/limits.h"
+
+namespace tessera::server::openai {
+namespace {
+
+constexpr double kAnyInteger = 9007199254740992.0;  // 2^53: what every JSON reader keeps exact.
+constexpr double kTokensMax = 2147483647.0;
+
+// clang-format off
+constexpr Field kFields[] = {
+    // name, where, kind, low, high, use, meaning
+    {"model", kBoth, Kind::kString, 0, 0, Use::kUsed, "Which model; must be the one served here."},
+    {"model", kTokenize | kDetokenize, Kind::kString, 0, 0, Use::kUsed, "May be left out."},
+    {"prompt", kCompletions, Kind::kAny, 0, 0, Use::kUsed, "Text, token ids, or a list of either."},
+    {"prompt", kTokenize, Kind::kString, 0, 0, Use::kUsed, "Text to tokenise; or give messages."},
+    {"messages", kChat | kTokenize, Kind::kArray, 0, 0, Use::kUsed, "The conversation so far."},
+    {"tokens", kDetokenize, Kind::kArray, 0, 0, Use::kUsed, "Token ids."},
+    {"max_tokens", kBoth, Kind::kInteger, 1, kTokensMax, Use::kUsed, "Most tokens to generate (completions: 16 by default, chat: what fits)."},
+    {"max_completion_tokens", kBoth, Kind::kInteger, 1, kTokensMax, Use::kUsed, "The newer name of max_tokens."},
+    {"min_tokens", kBoth, Kind::kInteger, 0, kTokensMax, Use::kUsed, "No end and no stop string before that many tokens."},
+    {"temperature", kBoth, Kind::kNumber, 0, 2, Use::kUsed, "Spread of the choice; 0 is greedy."},
+    {"top_p", kBoth, Kind::kNumber, 0, 1, Use::kUsed, "Smallest set of likeliest tokens with that probability together."},
+    {"top_k", kBoth, Kind::kInteger, -1, kTokensMax, Use::kUsed, "The k likeliest tokens; 0 or -1 is off."},
+    {"min_p", kBoth, Kind::kNumber, 0, 1, Use::kUsed, "Least probability relative to the likeliest token."},
+    {"typical_p", kBoth, Kind::kNumber, 0, 1, Use::kUsed, "Locally typical tokens with that probability together; 1 is off."},
+    {"presence_penalty", kBoth, Kind::kNumber, -2, 2, Use::kUsed, "Taken from the logit of each token generated before."},
+    {"frequency_penalty", kBoth, Kind::kNumber, -2, 2, Use::kUsed, "The same, times its count."},
+    {"repetition_penalty", kBoth, Kind::kNumber, 0.01, 100, Use::kUsed, "Divides the logit of tokens in prompt or answer; 1 is off."},
+    {"logit_bias", kBoth, Kind::kObject, 0, 0, Use::kUsed, "Token id -> -100 to 100, added to its logit."},
+    {"seed", kBoth, Kind::kInteger, -9.3e18, 1.9e19, Use::kUsed, "Same seed, same answer. Drawn when absent."},
+    {"stop", kBoth, Kind::kStringOrArray, 0, 0, Use::kUsed, "Strings that end the answer."},
+    {"stop_token_ids", kBoth, Kind::kArray, 0, 0, Use::kUsed, "Tokens that end the answer."},
+    {"include_stop_str_in_output", kBoth, Kind::kBool, 0, 0, Use::kUsed, "Keep the stop string in the text."},
+    {"ignore_eos", kBoth, Kind::kBool, 0, 0, Use::kUsed, "Go on after an end-of-sequence token."},
+    {"skip_special_tokens", kBoth, Kind::kBool, 0, 0, Use::kUsed, "Leave special tokens out of the text (default true)."},
+    {"n", kBoth, Kind::kInteger, 1, kChoicesPerPromptMax, Use::kUsed, "Answers per prompt."},
+    {"stream", kBoth, Kind::kBool, 0, 0, Use::kUsed, "Send tokens as server-sent events."},
+    {"stream_options", kBoth, Kind::kObject, 0, 0, Use::kUsed, "{\"include_usage\": true}: a last chunk with usage."},
+    {"echo", kCompletions, Kind::kBool, 0, 0, Use::kUsed, "The text begins with the prompt."},
+    {"logprobs", kCompletions, Kind::kInteger, 0, 20, Use::kUsed, "Log-probabilities of so many tokens at each place."},
+    {"logprobs", kChat, Kind::kBool, 0, 0, Use::kUsed, "Log-probabilities of the answer's tokens."},
+    {"top_logprobs", kChat, Kind::kInteger, 0, 20, Use::kUsed, "And of so many alternatives."},
+    {"add_special_tokens", kCompletions | kTokenize, Kind::kBool, 0, 0, Use::kUsed, "Let the tokenizer add its BOS and the like (default true)."},
+    {"add_generation_prompt", kChat | kTokenize, Kind::kBool, 0, 0, Use::kUsed, "End the prompt with the assistant's turn (default true)."},
+    {"documents", kChat, Kind::kArray, 0, 0, Use::kUsed, "Given to the chat template."},
+    {"chat_template_kwargs", kChat | kTokenize, Kind::kObject, 0, 0, Use::kUsed, "More variables for the chat template."},
+    {"response_format", kBoth, Kind::kObject, 0, 0, Use::kUsed, "Only {\"type\": \"text\"} for now."},
+    {"best_of", kCompletions, Kind::kInteger, 1, 1, Use::kUsed, "Only 1."},
+    {"user", kBoth, Kind::kString, 0, 0, Use::kIgnored, "Who asks."},
+    {"safety_identifier", kBoth, Kind::kString, 0, 0, Use::kIgnored, "Who asks."},
+    {"prompt_cache_key", kBoth, Kind::kString, 0, 0, Use::kIgnored, "A hint for caches of hosted services."},
+    {"metadata", kBoth, Kind::kObject, 0, 0, Use::kIgnored, "For the client's own records."},
+    {"store", kBoth, Kind::kBool, 0, 0, Use::kIgnored, "Nothing is stored here."},
+    {"service_tier", kBoth, Kind::kString, 0, 0, Use::kIgnored, "There is one tier."},
+    {"parallel_tool_calls", kChat, Kind::kBool, 0, 0, Use::kIgnored, "Has a meaning with tools only."},
+    {"suffix", kCompletions, Kind::kAny, 0, 0, Use::kRefused, "Text after the gap."},
+    {"tools", kChat | kTokenize, Kind::kAny, 0, 0, Use::kRefused, "Functions the model may call."},
+    {"tool_choice", kChat, Kind::kAny, 0, 0, Use::kRefused, "Which of them."},
+    {"functions", kChat, Kind::kAny, 0, 0, Use::kRefused, "The older name of tools."},
+    {"function_call", kChat, Kind::kAny, 0, 0, Use::kRefused, "The older name of tool_choice."},
+    {"guided_json", kBoth, Kind::kAny, 0, 0, Use::kRefused, "Constrained output."},
+    {"guided_regex", kBoth, Kind::kAny, 0, 0, Use::kRefused, "Constrained output."},
+    {"guided_choice", kBoth, Kind::kAny, 0, 0, Use::kRefused, "Constrained output."},
+    {"guided_grammar", kBoth, Kind::kAny, 0, 0, Use::kRefused, "Constrained output."},
+    {"structured_outputs", kBoth, Kind::kAny, 0, 0, Use::kRefused, "Constrained output."},
+    {"audio", kChat, Kind::kAny, 0, 0, Use::kRefused, "Spoken output."},
+    {"prediction", kChat, Kind::kAny, 0, 0, Use::kRefused, "Expected output."},
+    {"web_search_options", kChat, Kind::kAny, 0, 0, Use::kRefused, "Search."},
+    {"continue_final_message", kChat, Kind::kAny, 0, 0, Use::kRefused, "Go on within the last message."},
+    {"chat_template", kChat | kTokenize, Kind::kAny, 0, 0, Use::kRefused, "A template of the client's."},
+    {"use_beam_search", kBoth, Kind::kAny, 0, 0, Use::kRefused, "Beam search."},
+    {"prompt_logprobs", kBoth, Kind::kAny, 0, 0, Use::kRefused, "Log-probabilities of the prompt."},
+};
+// clang-format on
+
+const Field* FindField(std::string_view name, unsigned api) {
+  const auto found = std::ranges::find_if(
+      kFields, [&](const Field& field) { return field.name == name && (field.apis & api) != 0; });
+  return found == std::end(kFields) ? nullptr : found;
+}
+
+bool IsNumber(const json::Value& value) {
+  return value.is_number();
+}
+
+double ToDouble(const json::Value& value) {
+  return value.to_number<double>();
+}
+
+bool HasKind(const json::Value& value, Kind kind) {
+  int64_t whole = 0;
+  switch (kind) {
+    case Kind::kString:
+      return value.is_string();
+    case Kind::kBool:
+      return value.is_bool();
+    case Kind::kInteger:
+      return value.is_uint64() || AsInteger(value, &whole);
+    case Kind::kNumber:
+      return IsNumber(value);
+    case Kind::kObject:
+      return value.is_object();
+    case Kind::kArray:
+      return value.is_array();
+    case Kind::kStringOrArray:
+      return value.is_string() || value.is_array();
+    case Kind::kAny:
+      return true;
+  }
+  return false;
+}
+
+std::string_view KindText(Kind kind) {
+  switch (kind) {
+    case Kind::kString:
+      return "a string";
+    case Kind::kBool:
+      return "true or false";
+    case Kind::kInteger:
+      return "an integer";
+    case Kind::kNumber:
+      return "a number";
+    case Kind::kObject:
+      return "an object";
+    case Kind::kArray:
+      return "an array";
+    case Kind::kStringOrArray:
+      return "a string or an array of strings";
+    case Kind::kAny:
+      return "anything";
+  }
+  return "";
+}
+
+std::string Expected(const Field& field) {
+  if (field.low == 0 && field.high == 0) return std::string(KindText(field.kind));
+  if (std::abs(field.low) > kAnyInteger) return "a 64-bit integer";
+  return fmt::format("{} from {} to {}", KindText(field.kind), field.low, field.high);
+}
+
+/// What came, short enough for a message.
+std::string Shown(const json::Value& value) {
+  if (value.is_primitive() && !value.is_string()) return json::Serialize(value);
+  return fmt::format("of type {}", json::KindName(value));
+}
+
+std::optional<ApiError> CheckField(const Field& field, const json::Value& value) {
+  if (field.use == Use::kRefused)
+    return ApiError{
+        .http_status = 400,
+        .message = fmt::format("{} is not supported by this server yet; leave it out", field.name),
+        .type = "invalid_request_error",
+        .param = std::string(field.name),
+        .code = "unsupported_parameter"};
+  const bool has_range = field.low != 0 || field.high != 0;
+  const bool fits = HasKind(value, field.kind) &&
+                    (!has_range || (ToDouble(value) >= field.low && ToDouble(value) <= field.high));
+  if (fits) return std::nullopt;
+  return BadField(field.name,
+                  fmt::format("{} is {}, expected {}", field.name, Shown(value), Expected(field)));
+}
+
+/// A refused field that asks for nothing is no reason to refuse.
+bool AsksForNothing(const json::Value& value) {
+  if (const json::Array* array = value.if_array()) return array->empty();
+  if (const bool* truth = value.if_bool()) return !*truth;
+  if (const auto* text = value.if_string()) return text->empty() || *text == "none";
+  return false;
+}
+
+}  // namespace
+
+std::span<const Field> RequestFields() {
+  return kFields;
+}
+
+bool AsInteger(const json::Value& value, int64_t* number) {
+  if (const int64_t* whole = value.if_int64()) {
+    *number = *whole;
+    return true;
+  }
+  const double* real = value.if_double();
+  if (real == nullptr || std::trunc(*real) != *real || std::abs(*real) > kAnyInteger) return false;
+  *number = static_cast<int64_t>(*real);
+  return true;
+}
+
+json::Array WarningsBody(std::span<const Warning> warnings) {
+  json::Array array;
+  for (const Warning& warning : warnings) {
+    if (array.size() == kWarningsMax) {
+      array.push_back({{"code", "more_warnings"},
+                       {"param", nullptr},
+                       {"message", fmt::format("and {} more", warnings.size() - kWarningsMax)}});
+      break;
+    }
+    array.push_back(
+        {{"code", warning.code}, {"param", warning.param}, {"message", warning.message}});
+  }
+  return array;
+}
+
+ApiResult<std::vector<Warning>> CheckFields(const json::Object& body, unsigned api) {
+  std::vector<Warning> warnings;
+  for (const auto& [key, value] : body) {
+    if (value.is_null()) continue;
+    const Field* field = FindField(key, api);
+    if (field == nullptr) {
+      warnings.push_back({"unknown_field", std::string(key.substr(0, 100)),
+                          fmt::format("the field \"{:.100}\" is not known and was ignored",
+                                      std::string_view(key))});
+      continue;
+    }
+    if (field->use == Use::kRefused && AsksForNothing(value)) continue;
+    if (std::optional<ApiError> error = CheckField(*field, value))
+      return std::unexpected(*std::move(error));
+  }
+  return warnings;
+}
+
+int64_t IntegerOr(const json::Object& body, std::string_view name, int64_t fallback) {
+  const json::Value* value = json::Find(body, name);
+  if (value == nullptr) return fallback;
+  // A seed above 2^63 keeps its bits.
+  if (value->is_uint64()) return static_cast<int64_t>(value->get_uint64());
+  int64_t number = 0;
+  TESSERA_CHECK(AsInteger(*value, &number));
+  return number;
+}
+
+double NumberOr(const json::Object& body, std::string_view name, double fallback) {
+  const json::Value* value = json::Find(body, name);
+  return value == nullptr ? fallback : ToDouble(*value);
+}
+
+bool BoolOr(const json::Object& body, std::string_view name, bool fallback) {
+  const json::Value* value = json::Find(body, name);
+  return value == nullptr ? fallback : value->get_bool();
+}
+
+}  // namespace tessera::server::openai

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reply: a ResponseWriter that adds the headers every answer of ours carries (X-Request-Id, CORS).
+// Same rules: copyable, any thread, nothing blocks.
+#pragma once
+
+#include <functional>
+#include <string_view>
+
+#include "net/http.h"
+#include "net/response_writer.h"
+
+namespace tessera::server {
+
+class Reply {
+ public:
+  Reply(net::ResponseWriter writer, net::Headers common)
+      : writer_(std::move(writer)), common_(std::move(common)) {}
+
+  Status Send(net::Response response) const {
+    AddCommon(&response.headers);
+    return writer_.Send(std::move(response));
+  }
+  Status StartStream(int status, net::Headers headers) const {
+    AddCommon(&headers);
+    return writer_.StartStream(status, std::move(headers));
+  }
+  Status Write(std::string_view bytes) const { return writer_.Write(bytes); }
+  Status Finish() const { return writer_.Finish(); }
+  void OnDisconnect(std::function<void()> callback) const {
+    writer_.OnDisconnect(std::move(callback));
+  }
+
+ private:
+  void AddCommon(net::Headers* headers) const {
+    for (const auto& [name, value] : common_) headers->Set(name, value);
+  }
+
+  net::ResponseWriter writer_;
+  net::Headers common_;
+};
+
+}  // namespace tessera::server

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "base/random.h"
+#include "server/access.h"
+#include "server/admin.h"
+#include "server/openai/endpoints.h"
+#include "server/openai/error.h"
+#include "server/service.h"
+
+namespace tessera::server {
+namespace {
+
+using Call = std::function<void(const Context&, const net::Request&, const Reply&)>;
+
+/// Open routes answer anyone: probes and scrapers have no key.
+enum class Access : uint8_t { kOpen, kKey };
+enum class Input : uint8_t { kNone, kJson };
+
+net::Headers CommonHeaders(const Context& context, const net::Request& request) {
+  net::Headers headers;
+  const auto given = request.headers.Find("x-request-id");
+  headers.Set("X-Request-Id", given.has_value() && given->size() <= 128
+                                  ? std::string(*given)
+                                  : fmt::format("req-{:016x}", SystemRandom64()));
+  AddCorsHeaders(context.options, &headers);
+  return headers;
+}
+
+class Routes {
+ public:
+  explicit Routes(const Context* context) : context_(context) {}
+
+  void Add(std::string_view method, std::string_view pattern, Access access, Input input,
+           Call call) {
+    router_.Add(method, pattern,
+                [context = context_, access, input, call = std::move(call)](
+                    net::Request request, net::ResponseWriter writer) {
+                  const Reply reply(std::move(writer), CommonHeaders(*context, request));
+                  std::optional<openai::ApiError> error;
+                  if (access == Access::kKey) error = CheckKey(context->options, request);
+                  if (!error && input == Input::kJson) error = openai::CheckContentType(request);
+                  if (error.has_value()) {
+                    (void)reply.Send(openai::ErrorResponse(*error));
+                  } else {
+                    call(*context, request, reply);
+                  }
+                });
+  }
+
+  /// For calls that answer at once.
+  template <class F>
+  void AddNow(std::string_view method, std::string_view pattern, Access access, Input input,
+              F call) {
+    Add(method, pattern, access, input,
+        [call](const Context& context, const net::Request& request, const Reply& reply) {
+          (void)reply.Send(call(context, request));
+        });
+  }
+
+  net::Router Finish() {
+    AddHooks();
+    return std::move(router_);
+  }
+
+ private:
+  void AddHooks() {
+    router_.OnNotFound([context = context_](net::Request request, net::ResponseWriter writer) {
+      const Reply reply(std::move(writer), CommonHeaders(*context, request));
+      (void)reply.Send(
+          openai::ErrorResponse({.http_status = 404,
+                                 .message = fmt::format("there is no {:.200} here", request.path),
+                                 .type = "invalid_request_error",
+                                 .param = {},
+                                 .code = "unknown_path"}));
+    });
+    router_.OnMethodNotAllowed([context = context_](net::Request request,
+                                                    net::ResponseWriter writer,
+                                                    std::string_view allow) {
+      const Reply reply(std::move(writer), CommonHeaders(*context, request));
+      net::Response response =
+          openai::ErrorResponse({.http_status = 405,
+                                 .message = fmt::format("{:.200} takes {}, not {:.20}",
+                                                        request.path, allow, request.method),
+                                 .type = "invalid_request_error",
+                                 .param = {},
+                                 .code = "method_not_allowed"});
+      response.headers.Set("Allow", allow);
+      (void)reply.Send(std::move(response));
+    });
+    router_.OnOptions([context = context_](net::Request request, net::ResponseWriter writer,
+                                           std::string_view allow) {
+      const Reply reply(std::move(writer), CommonHeaders(*context, request));
+      (void)reply.Send(AnswerOptions(context->options, request, allow));
+    });
+  }
+
+  const Context* context_;
+  net::Router router_;
+};
+
+}  // namespace
+
+net::Router MakeRouter(const Context* context) {
+  using enum Access;
+  using enum Input;
+  Routes routes(context);
+  const auto health = [](const Context& c, const net::Request&) { return Health(c); };
+  routes.AddNow("GET", "/health", kOpen, kNone, health);
+  routes.AddNow("GET", "/readyz", kOpen, kNone, health);
+  routes.AddNow("GET", "/livez", kOpen, kNone,
+                [](const Context&, const net::Request&) { return Live(); });
+  routes.AddNow("GET", "/version", kOpen, kNone,
+                [](const Context& c, const net::Request&) { return Version(c); });
+  routes.AddNow("GET", "/metrics", kOpen, kNone,
+                [](const Context& c, const net::Request&) { return Metrics(c); });
+  routes.AddNow("GET", "/v1/models", kKey, kNone,
+                [](const Context& c, const net::Request&) { return ListModels(c); });
+  // Ids have slashes: org/name.
+  routes.AddNow("GET", "/v1/models/{id...}", kKey, kNone,
+                [](const Context& c, const net::Request& r) { return GetModel(c, r.Param("id")); });
+  routes.Add("POST", "/v1/completions", kKey, kJson, openai::HandleCompletions);
+  routes.Add("POST", "/v1/chat/completions", kKey, kJson, openai::HandleChat);
+  routes.AddNow("POST", "/tokenize", kKey, kJson, openai::HandleTokenize);
+  routes.AddNow("POST", "/detokenize", kKey, kJson, openai::HandleDetokenize);
+  return routes.Finish();
+}
+
+}  // namespace tessera::server

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ServedModel: what the HTTP side knows of the one model that this process serves. Filled once by
+// whoever opened the model (cli/), immutable and shared by all threads from then on.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "engine/engine.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
+
+namespace tessera::server {
+
+/// Sampling values of the model's generation_config. Order of precedence of every sampling field:
+/// the request, then these, then the defaults of engine::SamplingParams (temperature 1, rest off).
+struct GenerationDefaults {
+  std::optional<double> temperature;
+  std::optional<double> top_p;
+  std::optional<int64_t> top_k;
+  std::optional<double> min_p;
+  std::optional<double> repetition_penalty;
+};
+
+struct ServedModel {
+  std::string id;                    // What clients name in `model`.
+  std::vector<std::string> aliases;  // Other names that mean the same.
+  std::string owned_by = "tessera";
+  int64_t created_unix_seconds = 0;
+  std::string fingerprint;  // Of program, parameters and version: system_fingerprint.
+
+  std::shared_ptr<const text::Tokenizer> tokenizer;
+  /// A fresh detokenizer for one answer: text::Detokenizer::Make bound to `tokenizer`.
+  std::function<std::unique_ptr<text::Detokenizer>(bool skip_special)> make_detokenizer;
+  /// Null when the model has none: chat is then refused with a sentence that says so.
+  std::shared_ptr<const text::ChatTemplate> chat_template;
+  json::Object template_vars;  // bos_token, eos_token, ...: what the template may name.
+
+  std::vector<text::TokenId> eos_ids;
+  GenerationDefaults defaults;
+};
+
+/// Is `name` this model?
+bool IsNameOf(const ServedModel& model, std::string_view name);
+
+}  // namespace tessera::server

@@ -1,0 +1,545 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The whole HTTP side over a loopback socket, with a fake language model under a real engine.
+#include "server/service.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "net/client.h"
+#include "net/sse.h"
+#include "server/utf8.h"
+#include "support/fake_model.h"
+#include "support/fake_session.h"
+
+namespace tessera::server {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::FakeServedModel;
+using testing::FakeSession;
+using testing::FakeSessionOptions;
+using ::testing::HasSubstr;
+using testing::kImEnd;
+using testing::Recite;
+
+constexpr int32_t kMark = 10;  // Newline: the last byte of chat prompts, and of ours.
+
+struct Server {
+  explicit Server(FakeSessionOptions session, ApiOptions api = {},
+                  engine::EngineOptions options = {}) {
+    auto engine = engine::Engine::Start(std::make_unique<FakeSession>(std::move(session)), options,
+                                        Clock::Real());
+    auto started = HttpService::Start(FakeServedModel(), std::move(*engine),
+                                      {.api = std::move(api), .http = {}}, Clock::Real());
+    if (!started.has_value()) ADD_FAILURE() << started.error().ToString();
+    service = std::move(*started);
+  }
+  static FakeSessionOptions Says(std::string text) {
+    FakeSessionOptions options;
+    options.next = Recite(std::move(text), kMark, kImEnd);
+    return options;
+  }
+
+  net::Response Call(std::string method, std::string target, std::string body = {},
+                     net::Headers headers = {}) {
+    net::HttpClient client({.port = service->port()});
+    if (!body.empty() && !headers.Has("content-type"))
+      headers.Set("Content-Type", "application/json");
+    auto response =
+        client.Call({std::move(method), std::move(target), std::move(headers), std::move(body)});
+    if (!response.has_value()) {
+      ADD_FAILURE() << response.error().ToString();
+      return {};
+    }
+    return *std::move(response);
+  }
+  json::Object Post(std::string target, std::string body, int status = 200) {
+    const net::Response response = Call("POST", std::move(target), std::move(body));
+    EXPECT_EQ(response.status, status) << response.body;
+    return json::Parse(response.body, {}, "response").value().as_object();
+  }
+  /// Data of every event.
+  std::vector<std::string> Stream(std::string target, std::string body) {
+    std::vector<std::string> events;
+    const net::Response response = Call("POST", std::move(target), std::move(body));
+    EXPECT_EQ(response.status, 200) << response.body;
+    EXPECT_THAT(std::string(response.headers.Find("content-type").value_or("")),
+                HasSubstr("text/event-stream"));
+    net::SseParser parser([&events](net::SseEvent event) { events.push_back(event.data); });
+    EXPECT_TRUE(parser.Feed(response.body).ok());
+    return events;
+  }
+  std::map<std::string, double> Scrape() {
+    std::map<std::string, double> values;
+    const std::string page = Call("GET", "/metrics").body;
+    for (size_t at = 0; at < page.size();) {
+      const std::string line = page.substr(at, page.find('\n', at) - at);
+      at += line.size() + 1;
+      if (line.starts_with("#") || line.find("_bucket") != std::string::npos) continue;
+      values[line.substr(0, line.find('{'))] += std::stod(line.substr(line.rfind(' ')));
+    }
+    return values;
+  }
+  std::unique_ptr<HttpService> service;
+};
+
+std::string Completion(std::string_view members, std::string_view prompt = "say\\n") {
+  return fmt::format(R"({{"model":"org/fake","prompt":"{}","temperature":0{}{}}})", prompt,
+                     members.empty() ? "" : ",", members);
+}
+std::string Chat(std::string_view members) {
+  return fmt::format(
+      R"({{"model":"org/fake","messages":[{{"role":"user","content":"hi"}}],"temperature":0{}{}}})",
+      members.empty() ? "" : ",", members);
+}
+json::Object Parsed(const std::string& text) {
+  return json::Parse(text, {}, "event").value().as_object();
+}
+
+TEST(Service, CompletionHasTheShapeThatClientsKnow) {
+  Server server(Server::Says("hello"));
+  json::Object body = server.Post("/v1/completions", Completion("\"max_tokens\":20"));
+  EXPECT_TRUE(body.at("id").as_string().starts_with("cmpl-"));
+  EXPECT_GT(body.at("created").as_int64(), 1'700'000'000);
+  body["id"] = "ID";
+  body["created"] = 0;
+  EXPECT_EQ(
+      json::Serialize(body),
+      R"({"id":"ID","object":"text_completion","created":0,"model":"org/fake",)"
+      R"("system_fingerprint":"fp_fake","choices":[{"index":0,"text":"hello","logprobs":null,)"
+      R"("finish_reason":"stop"}],"usage":{"prompt_tokens":4,"completion_tokens":6,)"
+      R"("total_tokens":10,"prompt_tokens_details":{"cached_tokens":0}}})");
+}
+
+TEST(Service, ChatHasTheShapeThatClientsKnow) {
+  Server server(Server::Says("hello"));
+  json::Object body = server.Post("/v1/chat/completions", Chat("\"max_tokens\":3"));
+  EXPECT_TRUE(body.at("id").as_string().starts_with("chatcmpl-"));
+  body["id"] = "ID";
+  body["created"] = 0;
+  EXPECT_EQ(json::Serialize(body),
+            R"({"id":"ID","object":"chat.completion","created":0,"model":"org/fake",)"
+            R"("system_fingerprint":"fp_fake","choices":[{"index":0,"message":{"role":"assistant",)"
+            R"("content":"hel","refusal":null},"logprobs":null,"finish_reason":"length"}],)"
+            R"("usage":{"prompt_tokens":21,"completion_tokens":3,"total_tokens":24,)"
+            R"("prompt_tokens_details":{"cached_tokens":0}}})");
+}
+
+TEST(Service, AChatStreamIsTheWholeAnswerInPieces) {
+  Server server(Server::Says("h\u00e9llo \u65e5\u672c"));
+  const std::vector<std::string> events = server.Stream(
+      "/v1/chat/completions",
+      Chat(R"("stream":true,"stream_options":{"include_usage":true},"frobnicate":1)"));
+  ASSERT_GE(events.size(), 5u);
+  EXPECT_EQ(events.back(), "[DONE]");
+  const json::Object first = Parsed(events.front());
+  EXPECT_EQ(first.at("object").as_string(), "chat.completion.chunk");
+  EXPECT_EQ(first.at("choices").at(0).at("delta").at("role").as_string(), "assistant");
+  std::string text;
+  for (size_t i = 0; i + 2 < events.size(); ++i) {
+    const json::Object chunk = Parsed(events[i]);
+    EXPECT_EQ(chunk.at("id"), first.at("id"));
+    EXPECT_TRUE(chunk.at("usage").is_null());
+    EXPECT_FALSE(chunk.contains("warnings"));
+    const json::Object& choice = chunk.at("choices").at(0).as_object();
+    EXPECT_EQ(choice.at("finish_reason").is_null(), i + 3 < events.size());
+    if (const auto* piece = choice.at("delta").as_object().if_contains("content")) {
+      EXPECT_TRUE(IsUtf8(piece->as_string()));
+      text += std::string_view(piece->as_string());
+    }
+  }
+  EXPECT_EQ(text, "h\u00e9llo \u65e5\u672c");
+  const json::Object last = Parsed(events[events.size() - 2]);
+  EXPECT_TRUE(last.at("choices").as_array().empty());
+  EXPECT_EQ(last.at("usage").at("completion_tokens").as_int64(), 14);
+  EXPECT_EQ(last.at("warnings").at(0).at("param").as_string(), "frobnicate");
+}
+
+TEST(Service, WithoutUsageTheWarningsAreInTheLastChunk) {
+  Server server(Server::Says("ok"));
+  const std::vector<std::string> events =
+      server.Stream("/v1/completions", Completion("\"stream\":true,\"frobnicate\":1"));
+  for (size_t i = 0; i + 1 < events.size(); ++i) {
+    const json::Object chunk = Parsed(events[i]);
+    EXPECT_FALSE(chunk.contains("usage"));
+    EXPECT_EQ(chunk.contains("warnings"), i + 2 == events.size());
+    EXPECT_EQ(chunk.at("choices").as_array().size(), 1u);
+  }
+}
+
+TEST(Service, StopStringsCutStreamAndWholeAlike) {
+  Server server(Server::Says("one, two, three"));
+  const std::string stop = R"("max_tokens":30,"stop":[", th"])";
+  const json::Object whole = server.Post("/v1/completions", Completion(stop));
+  EXPECT_EQ(whole.at("choices").at(0).at("text").as_string(), "one, two");
+  EXPECT_EQ(whole.at("choices").at(0).at("finish_reason").as_string(), "stop");
+  EXPECT_EQ(whole.at("usage").at("completion_tokens").as_int64(), 12);
+  std::string text;
+  for (const std::string& event :
+       server.Stream("/v1/completions", Completion(stop + ",\"stream\":true")))
+    if (event != "[DONE]")
+      text += std::string_view(Parsed(event).at("choices").at(0).at("text").as_string());
+  EXPECT_EQ(text, "one, two");
+  const json::Object kept =
+      server.Post("/v1/completions", Completion(stop + ",\"include_stop_str_in_output\":true"));
+  EXPECT_EQ(kept.at("choices").at(0).at("text").as_string(), "one, two, th");
+}
+
+TEST(Service, PromptListsTimesNKeepTheirOrder) {
+  Server server({});
+  const auto texts = [&](std::string_view prompt, std::string_view members) {
+    std::vector<std::string> found;
+    const json::Object body = server.Post(
+        "/v1/completions",
+        fmt::format(R"({{"model":"org/fake","prompt":{},"max_tokens":6,"logit_bias":{}{}}})",
+                    prompt, R"({"256":-100,"257":-100,"258":-100})", members));
+    const json::Array& choices = body.at("choices").as_array();
+    for (size_t i = 0; i < choices.size(); ++i) {
+      EXPECT_EQ(choices[i].at("index").as_int64(), static_cast<int64_t>(i));
+      found.emplace_back(choices[i].at("text").as_string());
+    }
+    return found;
+  };
+  const std::string greedy = ",\"temperature\":0";
+  const auto a = texts("\"a\"", greedy), b = texts("\"b\"", greedy);
+  EXPECT_EQ(texts(R"(["a","b","a"])", greedy), (std::vector<std::string>{a[0], b[0], a[0]}));
+  EXPECT_EQ(texts(R"([[97],[98]])", greedy), (std::vector<std::string>{a[0], b[0]}));
+  EXPECT_EQ(texts("\"a\"", greedy + ",\"n\":3"), (std::vector<std::string>{a[0], a[0], a[0]}));
+  const std::string seeded = ",\"temperature\":1.5,\"seed\":4,\"n\":4";
+  const auto drawn = texts("\"a\"", seeded);
+  EXPECT_EQ(drawn, texts("\"a\"", seeded));
+  EXPECT_GT(std::set<std::string>(drawn.begin(), drawn.end()).size(), 1u);
+}
+
+TEST(Service, ThePromptIsCountedOnceForAllChoices) {
+  Server server(Server::Says("abc"));
+  const json::Object body = server.Post("/v1/completions", Completion("\"n\":3"));
+  EXPECT_EQ(body.at("usage").at("prompt_tokens").as_int64(), 4);
+  EXPECT_EQ(body.at("usage").at("completion_tokens").as_int64(), 12);
+}
+
+TEST(Service, EchoPutsThePromptBefore) {
+  Server server(Server::Says("abc"));
+  EXPECT_EQ(server.Post("/v1/completions", Completion("\"echo\":true"))
+                .at("choices")
+                .at(0)
+                .at("text")
+                .as_string(),
+            "say\nabc");
+  std::string text;
+  for (const std::string& event :
+       server.Stream("/v1/completions", Completion("\"echo\":true,\"stream\":true")))
+    if (event != "[DONE]")
+      text += std::string_view(Parsed(event).at("choices").at(0).at("text").as_string());
+  EXPECT_EQ(text, "say\nabc");
+}
+
+TEST(Service, CompletionLogprobsAreTheSameInAStream) {
+  Server server(Server::Says("h\u00e9y"));
+  const json::Object whole = server.Post("/v1/completions", Completion("\"logprobs\":2"));
+  const json::Object& info = whole.at("choices").at(0).at("logprobs").as_object();
+  EXPECT_EQ(json::Serialize(info.at("tokens")), R"(["h","bytes:\\xc3","bytes:\\xa9","y"])");
+  EXPECT_EQ(json::Serialize(info.at("text_offset")), "[0,1,1,2]");
+  for (size_t i = 0; i < 4; ++i) {
+    const json::Object& top = info.at("top_logprobs").at(i).as_object();
+    EXPECT_EQ(top.size(), 2u);
+    EXPECT_EQ(top.at(info.at("tokens").at(i).as_string()), info.at("token_logprobs").at(i));
+  }
+  json::Array streamed;
+  for (const std::string& event :
+       server.Stream("/v1/completions", Completion("\"logprobs\":2,\"stream\":true"))) {
+    if (event == "[DONE]") continue;
+    const json::Object chunk = Parsed(event);
+    for (const json::Value& value :
+         chunk.at("choices").at(0).at("logprobs").at("token_logprobs").as_array())
+      streamed.push_back(value);
+  }
+  EXPECT_EQ(streamed, info.at("token_logprobs").as_array());
+}
+
+TEST(Service, ChatLogprobsHaveBytes) {
+  Server server(Server::Says("\u00e9"));
+  const json::Object body =
+      server.Post("/v1/chat/completions", Chat("\"logprobs\":true,\"top_logprobs\":3"));
+  const json::Array& content = body.at("choices").at(0).at("logprobs").at("content").as_array();
+  ASSERT_EQ(content.size(), 2u);
+  EXPECT_EQ(json::Serialize(content[0].at("bytes")), "[195]");
+  EXPECT_EQ(content[0].at("top_logprobs").as_array().size(), 3u);
+  EXPECT_EQ(content[0].at("token"), content[0].at("top_logprobs").at(0).at("token"));
+}
+
+TEST(Service, ATooLongPromptNamesBothNumbers) {
+  Server server({});
+  const net::Response response =
+      server.Call("POST", "/v1/completions", Completion("\"max_tokens\":2", std::string(300, 'x')));
+  EXPECT_EQ(response.status, 400);
+  EXPECT_THAT(response.body, HasSubstr("300"));
+  EXPECT_THAT(response.body, HasSubstr("256"));
+  EXPECT_EQ(server.Post("/v1/completions", Completion("\"max_tokens\":257"), 400)
+                .at("error")
+                .at("code")
+                .as_string(),
+            "context_length_exceeded");
+}
+
+TEST(Service, ErrorsHaveTheirStatusAndObject) {
+  Server server(Server::Says("x"));
+  const auto error = [&](const net::Response& response) {
+    EXPECT_EQ(response.headers.Find("content-type"), "application/json");
+    const json::Object body = Parsed(response.body);
+    for (const char* key : {"message", "type", "param", "code"})
+      EXPECT_TRUE(body.at("error").as_object().contains(key));
+    return response.status;
+  };
+  EXPECT_EQ(error(server.Call("GET", "/v1/nothing-here")), 404);
+  const net::Response wrong = server.Call("GET", "/v1/chat/completions");
+  EXPECT_EQ(error(wrong), 405);
+  EXPECT_THAT(std::string(*wrong.headers.Find("allow")), HasSubstr("POST"));
+  EXPECT_EQ(
+      error(server.Call("POST", "/v1/chat/completions", "a=b", {{"Content-Type", "text/plain"}})),
+      415);
+  EXPECT_EQ(error(server.Call("POST", "/v1/completions", "{")), 400);
+  EXPECT_EQ(error(server.Call("GET", "/v1/models/no-such-model")), 404);
+  EXPECT_EQ(error(server.Call("POST", "/v1/completions", R"({"model":"gpt-nope","prompt":"x"})")),
+            404);
+}
+
+TEST(Service, ModelCardsAndVersion) {
+  Server server({});
+  const json::Object list = Parsed(server.Call("GET", "/v1/models").body);
+  EXPECT_EQ(list.at("object").as_string(), "list");
+  const json::Value& card = list.at("data").at(0);
+  EXPECT_EQ(card.at("id").as_string(), "org/fake");
+  EXPECT_EQ(card.at("max_model_len").as_int64(), 256);
+  EXPECT_EQ(Parsed(server.Call("GET", "/v1/models/org/fake").body), card.as_object());
+  EXPECT_EQ(Parsed(server.Call("GET", "/version").body).at("version").as_string(), TESSERA_VERSION);
+}
+
+TEST(Service, TokenizeAndDetokenizeAreInverse) {
+  Server server({});
+  const json::Object tokens = server.Post("/tokenize", R"({"prompt":"h\u00e9 <|im_start|>"})");
+  EXPECT_EQ(json::Serialize(tokens.at("tokens")), "[104,195,169,32,256]");
+  EXPECT_EQ(tokens.at("count").as_int64(), 5);
+  EXPECT_EQ(tokens.at("max_model_len").as_int64(), 256);
+  EXPECT_EQ(server
+                .Post("/detokenize",
+                      fmt::format(R"({{"tokens":{}}})", json::Serialize(tokens.at("tokens"))))
+                .at("prompt")
+                .as_string(),
+            "h\u00e9 <|im_start|>");
+  const json::Object chat =
+      server.Post("/tokenize", R"({"messages":[{"role":"user","content":"hi"}]})");
+  EXPECT_EQ(chat.at("count").as_int64(), 21);
+  for (const char* bad :
+       {R"({"tokens":[1000000000]})", R"({"tokens":[-1]})", R"({"tokens":"x"})", "{}"})
+    server.Post("/detokenize", bad, 400);
+  server.Post("/tokenize", "{}", 400);
+  server.Post("/tokenize", R"({"prompt":"a","messages":[]})", 400);
+}
+
+TEST(Service, HealthIsEmptyAndReady) {
+  Server server({});
+  for (const char* path : {"/health", "/readyz", "/livez"}) {
+    const net::Response response = server.Call("GET", path);
+    EXPECT_EQ(response.status, 200);
+    EXPECT_EQ(response.body, "");
+  }
+}
+
+TEST(Service, MetricsCountTokensUnderBothNames) {
+  Server server(Server::Says("hello"));
+  const auto before = server.Scrape();
+  server.Post("/v1/completions", Completion("\"max_tokens\":20"));
+  auto after = server.Scrape();
+  for (const std::string prefix : {"tessera_", "vllm:"}) {
+    const auto grew = [&](const std::string& name) {
+      return after.at(prefix + name) - before.at(prefix + name);
+    };
+    EXPECT_EQ(grew("prompt_tokens_total"), 4);
+    EXPECT_EQ(grew("generation_tokens_total"), 6);
+    EXPECT_EQ(grew("request_success_total"), 1);
+    EXPECT_EQ(grew("request_generation_tokens_sum"), 6);
+    EXPECT_EQ(grew("inter_token_latency_seconds_count"), 5);
+    for (const char* name : {"time_to_first_token_seconds", "e2e_request_latency_seconds",
+                             "request_queue_time_seconds", "request_prefill_time_seconds",
+                             "request_decode_time_seconds", "request_prompt_tokens"})
+      EXPECT_EQ(grew(std::string(name) + "_count"), 1) << name;
+    EXPECT_EQ(after.at(prefix + "num_requests_running"), 0);
+  }
+  const std::string page = server.Call("GET", "/metrics").body;
+  EXPECT_THAT(page, HasSubstr("# TYPE tessera_num_requests_running gauge"));
+  EXPECT_THAT(page, HasSubstr("# HELP vllm:prompt_tokens_total "));
+  EXPECT_THAT(page, HasSubstr("model_name=\"org/fake\""));
+  EXPECT_THAT(page, HasSubstr("le=\"+Inf\""));
+}
+
+TEST(Service, AKeyIsAskedForWhereSet) {
+  Server server(Server::Says("x"), {.api_key = "secret", .cors_origin = ""});
+  const std::string body = Completion("");
+  EXPECT_EQ(server.Call("POST", "/v1/completions", body).status, 401);
+  EXPECT_EQ(
+      server.Call("POST", "/v1/completions", body, {{"Authorization", "Bearer secre"}}).status,
+      401);
+  EXPECT_EQ(
+      server.Call("POST", "/v1/completions", body, {{"Authorization", "Basic secret"}}).status,
+      401);
+  EXPECT_EQ(
+      server.Call("POST", "/v1/completions", body, {{"Authorization", "Bearer secret"}}).status,
+      200);
+  EXPECT_EQ(server.Call("GET", "/v1/models").status, 401);
+  for (const char* open : {"/health", "/metrics", "/livez", "/version"})
+    EXPECT_EQ(server.Call("GET", open).status, 200) << open;
+}
+
+TEST(Service, CorsHeadersAreSentWhereAskedFor) {
+  Server closed(Server::Says("x"));
+  EXPECT_FALSE(closed.Call("GET", "/health").headers.Has("access-control-allow-origin"));
+  Server open(Server::Says("x"), {.api_key = "", .cors_origin = "*"});
+  EXPECT_EQ(open.Call("GET", "/health").headers.Find("access-control-allow-origin"), "*");
+  const net::Response preflight = open.Call("OPTIONS", "/v1/completions", "",
+                                            {{"Origin", "http://example.org"},
+                                             {"Access-Control-Request-Method", "POST"},
+                                             {"Access-Control-Request-Headers", "authorization"}});
+  EXPECT_EQ(preflight.status, 204);
+  EXPECT_THAT(std::string(*preflight.headers.Find("access-control-allow-methods")),
+              HasSubstr("POST"));
+  EXPECT_EQ(preflight.headers.Find("access-control-allow-headers"), "authorization");
+}
+
+/// A session that waits in each step (after the proving one) until let go.
+class Brake {
+ public:
+  FakeSessionOptions Options() {
+    FakeSessionOptions options;
+    options.on_step = [this](int64_t step) {
+      std::unique_lock lock(mutex_);
+      if (step > 0) {
+        ++arrived_;
+        changed_.notify_all();
+        changed_.wait(lock, [this] { return released_; });
+      }
+      return Status();
+    };
+    return options;
+  }
+  void AwaitStep() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return arrived_ > 0; });
+  }
+  void Release() {
+    const std::lock_guard lock(mutex_);
+    released_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int arrived_ = 0;
+  bool released_ = false;
+};
+
+TEST(Service, AFullQueueIs429WithRetryAfter) {
+  Brake brake;
+  Server server(brake.Options(), {}, {.max_running = 1, .queue_length = 1});
+  std::vector<std::thread> clients;
+  clients.emplace_back([&] { server.Post("/v1/completions", Completion("\"max_tokens\":2")); });
+  brake.AwaitStep();
+  const net::Response refused = server.Call("POST", "/v1/completions", Completion("\"n\":2"));
+  EXPECT_EQ(refused.status, 429);
+  EXPECT_EQ(refused.headers.Find("retry-after"), "1");
+  EXPECT_THAT(refused.body, HasSubstr("queue"));
+  brake.Release();
+  for (std::thread& client : clients) client.join();
+}
+
+TEST(Service, AFailedFirstStepIsAnHttpErrorEvenForAStream) {
+  FakeSessionOptions options;
+  options.on_step = [](int64_t step) { return step == 1 ? Internal("no luck") : Status(); };
+  Server server(options);
+  const net::Response response =
+      server.Call("POST", "/v1/completions", Completion("\"stream\":true"));
+  EXPECT_EQ(response.status, 500);
+  EXPECT_THAT(response.body, HasSubstr("no luck"));
+  EXPECT_EQ(server.Call("POST", "/v1/completions", Completion("")).status, 200);
+}
+
+TEST(Service, ALaterFailureIsAnEventOfTheStream) {
+  FakeSessionOptions options;
+  options.on_step = [](int64_t step) { return step == 3 ? Internal("no luck") : Status(); };
+  Server server(options);
+  const std::vector<std::string> events = server.Stream(
+      "/v1/completions", Completion("\"stream\":true,\"max_tokens\":9,\"ignore_eos\":true"));
+  EXPECT_THAT(events.back(), HasSubstr("no luck"));
+}
+
+TEST(Service, AClientThatGoesAwayFreesItsPlace) {
+  for (const bool stream : {true, false}) {
+    FakeSessionOptions options;
+    options.shape.max_seq_len = 100'000;
+    options.shape.page_count = 10'000;
+    options.next = [](std::span<const int32_t>) { return 'x'; };
+    options.on_step = [](int64_t) {
+      std::this_thread::sleep_for(milliseconds(1));  // The pace of a model, not a wait for one.
+      return Status();
+    };
+    Server server(options);
+    net::HttpClient client({.port = server.service->port()});
+    const net::ClientRequest request{
+        "POST",
+        "/v1/completions",
+        {{"Content-Type", "application/json"}},
+        Completion(fmt::format("\"max_tokens\":50000,\"ignore_eos\":true,\"stream\":{}", stream))};
+    std::thread leaver([&] {
+      while (server.service->engine().stats().generation_tokens < 3) std::this_thread::yield();
+      client.Cancel();
+    });
+    (void)client.Stream(request, nullptr, [](std::string_view) { return true; });
+    leaver.join();
+    const auto deadline = Clock::Real().Now() + seconds(20);
+    while (server.service->engine().stats().running > 0 && Clock::Real().Now() < deadline)
+      std::this_thread::yield();
+    const engine::Stats stats = server.service->engine().stats();
+    EXPECT_EQ(stats.running, 0);
+    EXPECT_EQ(stats.kv_pages_used, 0);
+    EXPECT_EQ(stats.finished_cancelled, 1);
+  }
+}
+
+TEST(Service, DrainFinishesWhatRunsAndRefusesTheRest) {
+  Brake brake;
+  Server server(brake.Options());
+  std::atomic<int> status{0};
+  std::thread client([&] {
+    status = server.Call("POST", "/v1/completions", Completion("\"max_tokens\":3")).status;
+  });
+  brake.AwaitStep();
+  Status drained;
+  std::thread drainer([&] { drained = server.service->Drain(seconds(30)); });
+  while (!server.service->engine().draining()) std::this_thread::yield();
+  EXPECT_EQ(server.Call("GET", "/readyz").status, 503);
+  EXPECT_EQ(server.Call("GET", "/livez").status, 200);
+  const net::Response refused = server.Call("POST", "/v1/completions", Completion(""));
+  EXPECT_EQ(refused.status, 503);
+  EXPECT_TRUE(refused.headers.Has("retry-after"));
+  brake.Release();
+  drainer.join();
+  client.join();
+  EXPECT_TRUE(drained.ok()) << drained.ToString();
+  EXPECT_EQ(status, 200);
+}
+
+}  // namespace
+}  // namespace tessera::server

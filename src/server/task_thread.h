@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// TaskThread: one thread that runs tasks in the order they were posted. Answers are made on it:
+// detokenising, stop strings, JSON and writing happen neither on the engine thread nor on a loop of
+// the HTTP server. Posting is thread-safe and never blocks for long; the queue is bounded by what
+// the engine can have in flight.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+namespace tessera::server {
+
+class TaskThread {
+ public:
+  using Task = std::move_only_function<void()>;
+
+  TaskThread();
+  /// Runs what was posted, then joins. Nothing may be posted any more.
+  ~TaskThread();
+  TaskThread(const TaskThread&) = delete;
+  TaskThread& operator=(const TaskThread&) = delete;
+
+  void Post(Task task);
+
+ private:
+  void Run();
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<Task> tasks_;
+  bool is_stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace tessera::server
