@@ -10,11 +10,11 @@
 #include "bundle/program_verify.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace tessera::bundle;  // NOLINT(google-build-using-namespace)
-  const auto program = ReadProgram({reinterpret_cast<const char*>(data), size}, "input");
+  namespace bundle = tessera::bundle;
+  const auto program = bundle::ReadProgram({reinterpret_cast<const char*>(data), size}, "input");
   if (!program.has_value()) return 0;
-  (void)VerifyProgram(*program);
-  const auto again = ReadProgram(WriteProgram(*program), "again");
+  (void)bundle::VerifyProgram(*program);
+  const auto again = bundle::ReadProgram(bundle::WriteProgram(*program), "again");
   TESSERA_CHECK(again.has_value());
   TESSERA_CHECK(*again == *program);
   return 0;
