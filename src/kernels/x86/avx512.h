@@ -16,6 +16,10 @@ void MatmulOneRow(const MatmulArgs& args);
 template <tensor::DType dtype>
 void MatmulRows(const MatmulArgs& args);
 
+/// F32, F16, BF16: meant for two rows and more.
+template <tensor::DType dtype>
+void MatmulFloat(const MatmulArgs& args);
+
 void Attention(const AttentionArgs& args);
 
 }  // namespace tessera::kernels::avx512

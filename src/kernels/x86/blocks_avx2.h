@@ -19,11 +19,6 @@ struct Block {
   __m256i scales;  // Q6_K: two int16 scales per row, of the two halves of the block
 };
 
-/// Weights are read once and in order, and groups follow each other: this far ahead the line is
-/// needed soon, if not by this group then by the next. 1 KiB to 8 KiB measured ever better (20 ->
-/// 28 GB/s, Q4_1 4096x4096, one thread), hardware prefetch alone 23.
-inline constexpr int64_t kPrefetchBytes = 8192;
-
 /// Fetches what lies kPrefetchBytes behind block b of `bytes` bytes.
 template <int64_t bytes>
 TESSERA_KERNEL_INLINE void PrefetchBlock(const std::byte* group, int64_t b) {

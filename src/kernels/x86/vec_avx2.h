@@ -31,6 +31,11 @@ TESSERA_KERNEL_INLINE __m256i LoadBytes(const void* p) {
   return _mm256_loadu_si256(static_cast<const __m256i*>(p));
 }
 
+/// Weights are read once and in order, and groups follow each other: this far ahead a line is
+/// needed soon, if not by this group then by the next. 1 KiB to 8 KiB measured ever better (20 ->
+/// 28 GB/s, Q4_1 4096x4096, one thread), hardware prefetch alone 23.
+inline constexpr int64_t kPrefetchBytes = 8192;
+
 /// Four bytes to every 32-bit lane.
 TESSERA_KERNEL_INLINE __m256i Broadcast4(const void* p) {
   int32_t v;

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// As matmul_float_avx2.cc, 512 bits wide: two groups (16 weight rows) side by side in one vector.
+#include "kernels/pack.h"
+#include "kernels/x86/avx2.h"
+#include "kernels/x86/avx512.h"
+#include "kernels/x86/vec_avx2.h"
+
+namespace tessera::kernels::avx512 {
+namespace {
+
+inline constexpr int64_t kPanel = 256;    // inputs: 16 KiB of float32
+inline constexpr int kRegisterRows = 12;  // chains: more than latency x units of fma
+inline constexpr int64_t kRowTile = 60;   // a multiple of kRegisterRows; 4 KiB of sums
+inline constexpr int64_t kFewRows = 8;    // below, panels cost more than reading again
+
+/// Two groups that lie side by side in the result; `second` repeats the first when there is none.
+struct Pair {
+  const std::byte* first;
+  const std::byte* second;
+  int64_t column;
+  __mmask16 mask;
+};
+
+TESSERA_KERNEL_INLINE Pair PairAt(const MatmulArgs& a, int64_t group_bytes, int64_t group) {
+  const bool two = group + 2 <= a.group_end;
+  const std::byte* first = a.weights + group * group_bytes;
+  const int64_t columns = Min(two ? 16 : 8, a.n - group * kGroupRows);
+  return {first, two ? first + group_bytes : first, group * kGroupRows,
+          static_cast<__mmask16>((1u << columns) - 1)};
+}
+
+TESSERA_KERNEL_INLINE __m256i Join128(const std::byte* low, const std::byte* high) {
+  const __m128i first = _mm_loadu_si128(reinterpret_cast<const __m128i*>(low));
+  return _mm256_inserti128_si256(_mm256_castsi128_si256(first),
+                                 _mm_loadu_si128(reinterpret_cast<const __m128i*>(high)), 1);
+}
+
+/// Sixteen weights (rows) of input k.
+template <DType dtype>
+TESSERA_KERNEL_INLINE __m512 LoadWeights(const Pair& p, int64_t k) {
+  if constexpr (dtype == DType::kF32) {
+    const __m512i low = _mm512_castsi256_si512(LoadBytes(p.first + k * 32));
+    return _mm512_castsi512_ps(_mm512_inserti64x4(low, LoadBytes(p.second + k * 32), 1));
+  } else {
+    const __m256i bits = Join128(p.first + k * 16, p.second + k * 16);
+    if constexpr (dtype == DType::kF16) return _mm512_cvtph_ps(bits);
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
+  }
+}
+
+/// Writes a segment's sum, or adds it to those before.
+TESSERA_KERNEL_INLINE void Finish(const MatmulArgs& a, const Pair& p, int64_t m, bool first,
+                                  __m512 sum) {
+  float* out = a.out + m * a.ld_out + p.column;
+  if (!first) sum = _mm512_add_ps(_mm512_maskz_loadu_ps(p.mask, out), sum);
+  _mm512_mask_storeu_ps(out, p.mask, sum);
+}
+
+/// R rows times a panel of `count` inputs; acc is [R][16] and carries the chain.
+template <int R>
+TESSERA_KERNEL_INLINE void AddPanel(const float* panel, int64_t count, const float* x, int64_t ldx,
+                                    float* acc) {
+  __m512 sum[R];
+  TESSERA_UNROLL
+  for (int r = 0; r < R; ++r) sum[r] = _mm512_load_ps(acc + r * 16);
+  for (int64_t k = 0; k < count; ++k) {
+    const __m512 w = _mm512_load_ps(panel + k * 16);
+    TESSERA_UNROLL
+    for (int r = 0; r < R; ++r) {
+      sum[r] = _mm512_fmadd_ps(w, _mm512_set1_ps(x[r * ldx + k]), sum[r]);
+    }
+  }
+  TESSERA_UNROLL
+  for (int r = 0; r < R; ++r) _mm512_store_ps(acc + r * 16, sum[r]);
+}
+
+TESSERA_KERNEL_INLINE void AddPanelRows(const float* panel, int64_t count, const float* x,
+                                        int64_t ldx, int64_t rows, float* acc) {
+  int64_t r = 0;
+  for (; r + kRegisterRows <= rows; r += kRegisterRows) {
+    AddPanel<kRegisterRows>(panel, count, x + r * ldx, ldx, acc + r * 16);
+  }
+  for (; r + 4 <= rows; r += 4) AddPanel<4>(panel, count, x + r * ldx, ldx, acc + r * 16);
+  for (; r < rows; ++r) AddPanel<1>(panel, count, x + r * ldx, ldx, acc + r * 16);
+}
+
+template <DType dtype>
+TESSERA_KERNEL_INLINE void Tile(const MatmulArgs& a, const Pair& p, int64_t m0, int64_t rows) {
+  alignas(64) float panel[kPanel * 16];
+  alignas(64) float acc[kRowTile * 16];
+  const int64_t segment = a.k / a.segments;
+  for (int64_t begin = 0; begin < a.k; begin += segment) {
+    for (int64_t r = 0; r < rows; ++r) _mm512_store_ps(acc + r * 16, _mm512_setzero_ps());
+    for (int64_t k0 = begin; k0 < begin + segment; k0 += kPanel) {
+      const int64_t count = Min(kPanel, begin + segment - k0);
+      for (int64_t k = 0; k < count; ++k) {
+        _mm512_store_ps(panel + k * 16, LoadWeights<dtype>(p, k0 + k));
+      }
+      AddPanelRows(panel, count, a.x + m0 * a.ldx + k0, a.ldx, rows, acc);
+    }
+    for (int64_t r = 0; r < rows; ++r) {
+      Finish(a, p, m0 + r, begin == 0, _mm512_load_ps(acc + r * 16));
+    }
+  }
+}
+
+}  // namespace
+
+template <DType dtype>
+void MatmulFloat(const MatmulArgs& a) {
+  const int64_t group_bytes = GroupBytes(dtype, a.k);
+  if (a.rows < kFewRows) return avx2::MatmulFloat<dtype>(a);  // Bound by memory: width is no help.
+  for (int64_t m0 = 0; m0 < a.rows; m0 += kRowTile) {
+    const int64_t rows = Min(kRowTile, a.rows - m0);
+    for (int64_t g = a.group_begin; g < a.group_end; g += 2) {
+      Tile<dtype>(a, PairAt(a, group_bytes, g), m0, rows);
+    }
+  }
+}
+
+template void MatmulFloat<DType::kF32>(const MatmulArgs&);
+template void MatmulFloat<DType::kF16>(const MatmulArgs&);
+template void MatmulFloat<DType::kBF16>(const MatmulArgs&);
+
+}  // namespace tessera::kernels::avx512
