@@ -19,10 +19,10 @@ struct Block {
   __m256i scales;  // Q6_K: two int16 scales per row, of the two halves of the block
 };
 
-/// Fetches what lies kPrefetchBytes behind block b of `bytes` bytes.
+/// Fetches what lies `ahead` bytes behind block b of `bytes` bytes.
 template <int64_t bytes>
-TESSERA_KERNEL_INLINE void PrefetchBlock(const std::byte* group, int64_t b) {
-  const std::byte* at = group + b * bytes + kPrefetchBytes;
+TESSERA_KERNEL_INLINE void PrefetchBlock(const std::byte* group, int64_t b, int64_t ahead) {
+  const std::byte* at = group + b * bytes + ahead;
   TESSERA_UNROLL
   for (int64_t line = 0; line < bytes; line += 64) {
     _mm_prefetch(reinterpret_cast<const char*>(at + line), _MM_HINT_T0);

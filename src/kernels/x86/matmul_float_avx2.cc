@@ -26,12 +26,12 @@ TESSERA_KERNEL_INLINE __m256 LoadWeights(const std::byte* group, int64_t k) {
   }
 }
 
-/// Once per cache line, asks for the line kPrefetchBytes ahead.
+/// Once per cache line, asks for the line `ahead` bytes on.
 template <DType dtype>
-TESSERA_KERNEL_INLINE void PrefetchWeights(const std::byte* group, int64_t k) {
+TESSERA_KERNEL_INLINE void PrefetchWeights(const std::byte* group, int64_t k, int64_t ahead) {
   constexpr int64_t kBytes = dtype == DType::kF32 ? 32 : 16;  // of one input
   if (k % (64 / kBytes) != 0) return;
-  _mm_prefetch(reinterpret_cast<const char*>(group + k * kBytes + kPrefetchBytes), _MM_HINT_T0);
+  _mm_prefetch(reinterpret_cast<const char*>(group + k * kBytes + ahead), _MM_HINT_T0);
 }
 
 TESSERA_KERNEL_INLINE void Store(const MatmulArgs& a, int64_t m, int64_t group, __m256 v) {
@@ -46,6 +46,7 @@ TESSERA_KERNEL_INLINE __m256 Stored(const MatmulArgs& a, int64_t m, int64_t grou
 template <DType dtype, int R, int G>
 TESSERA_KERNEL_INLINE void FewRows(const MatmulArgs& a, int64_t group_bytes, int64_t group,
                                    int64_t m) {
+  const int64_t ahead = PrefetchDistance(group_bytes, G);
   const std::byte* weights = a.weights + group * group_bytes;
   const float* x = a.x + m * a.ldx;
   const int64_t segment = a.k / a.segments;
@@ -58,7 +59,7 @@ TESSERA_KERNEL_INLINE void FewRows(const MatmulArgs& a, int64_t group_bytes, int
       TESSERA_UNROLL
       for (int g = 0; g < G; ++g) {
         w[g] = LoadWeights<dtype>(weights + g * group_bytes, k);
-        PrefetchWeights<dtype>(weights + g * group_bytes, k);
+        PrefetchWeights<dtype>(weights + g * group_bytes, k, ahead);
       }
       TESSERA_UNROLL
       for (int r = 0; r < R; ++r) {

@@ -12,7 +12,7 @@ namespace {
 inline constexpr int64_t kPanel = 256;    // inputs: 16 KiB of float32
 inline constexpr int kRegisterRows = 12;  // chains: more than latency x units of fma
 inline constexpr int64_t kRowTile = 60;   // a multiple of kRegisterRows; 4 KiB of sums
-inline constexpr int64_t kFewRows = 8;    // below, panels cost more than reading again
+inline constexpr int64_t kFewRows = 12;   // below, panels cost more than reading again
 
 /// Two groups that lie side by side in the result; `second` repeats the first when there is none.
 struct Pair {

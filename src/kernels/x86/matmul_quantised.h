@@ -70,6 +70,7 @@ TESSERA_KERNEL_INLINE void Tile(const MatmulArgs& a, int64_t group_bytes, int64_
   alignas(64) float acc[kRowTile * G * 8];
   const int64_t blocks = a.k / kBlock;
   const int64_t segment = blocks / a.segments;
+  const int64_t ahead = PrefetchDistance(group_bytes, G);
   const std::byte* weights = a.weights + group * group_bytes;
   for (int64_t begin = 0; begin < blocks; begin += segment) {
     for (int64_t i = 0; i < rows * G; ++i) _mm256_store_ps(acc + i * 8, _mm256_setzero_ps());
@@ -78,7 +79,7 @@ TESSERA_KERNEL_INLINE void Tile(const MatmulArgs& a, int64_t group_bytes, int64_
       TESSERA_UNROLL
       for (int g = 0; g < G; ++g) {
         S::Load(weights + g * group_bytes, blocks, b, &w[g]);
-        PrefetchBlock<S::kBytes>(weights + g * group_bytes, b);
+        PrefetchBlock<S::kBytes>(weights + g * group_bytes, b, ahead);
       }
       const int64_t at = b * a.q.rows + m0;
       int64_t r = 0;
@@ -105,7 +106,7 @@ TESSERA_KERNEL_INLINE void OneRow(const MatmulArgs& a, int64_t group_bytes, int6
     for (int64_t b = begin; b < begin + segment; ++b) {
       Block w[1];
       S::Load(weights, blocks, b, &w[0]);
-      PrefetchBlock<S::kBytes>(weights, b);
+      PrefetchBlock<S::kBytes>(weights, b, kPrefetchBytes);
       AddBlock<S, DotOf, 1, 1>(w, a.q, b * a.q.rows + m, acc);
     }
     StoreTile<1>(a, acc, group, m, 1, begin == 0);

@@ -129,6 +129,7 @@ TESSERA_KERNEL_INLINE void TileWide(const MatmulArgs& a, int64_t group_bytes, in
                                     bool pair, int64_t m0, int64_t rows) {
   alignas(64) float acc[kWideTile * 16];
   const int64_t blocks = a.k / kBlock, segment = blocks / a.segments;
+  const int64_t ahead = PrefetchDistance(group_bytes, 2);
   const std::byte* first = a.weights + group * group_bytes;
   const std::byte* second = pair ? first + group_bytes : first;
   const int64_t columns = pair ? Min(16, a.n - group * 8) : Min(8, a.n - group * 8);
@@ -138,8 +139,8 @@ TESSERA_KERNEL_INLINE void TileWide(const MatmulArgs& a, int64_t group_bytes, in
     for (int64_t b = begin; b < begin + segment; ++b) {
       WideBlock w;
       LoadWide<S>(first, second, blocks, b, &w);
-      PrefetchBlock<S::kBytes>(first, b);
-      PrefetchBlock<S::kBytes>(second, b);
+      PrefetchBlock<S::kBytes>(first, b, ahead);
+      PrefetchBlock<S::kBytes>(second, b, ahead);
       const int64_t at = b * a.q.rows + m0;
       int64_t r = 0;
       for (; r + kWideRows <= rows; r += kWideRows) {
