@@ -44,7 +44,8 @@ Graph TinyGraph() {
   const ValueId z = b.Add(y, SecondAttention(b, y), "layer1.after_attn");
   const ValueId gate = b.Silu(b.Linear(z, b.Parameter("gate", {12, 8})), "silu");
   const ValueId up = b.GeluTanh(b.Linear(z, b.Parameter("up", {12, 8})), "gelu");
-  const ValueId down = b.Linear(b.Mul(gate, up), b.Parameter("down", {8, 12}));
+  const ValueId inner = b.Mul(gate, up);
+  const ValueId down = b.Linear(inner, b.Parameter("down", {8, 12}));
   const ValueId out = b.Scale(b.Add(z, down), 0.25, "scaled");
   const ValueId head = b.Linear(out, b.Parameter("embed", {16, 8}));
   Result<Graph> graph = std::move(b).Finish(b.Softcap(head, 30, "logits"));
