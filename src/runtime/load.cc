@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/thread_pool.h"
 #include "bundle/bundle.h"
+#include "runtime/caller_pin.h"
 #include "runtime/executor.h"
 #include "runtime/limits.h"
 
@@ -22,11 +23,10 @@ class CpuSession final : public Session {
 
   Result<std::span<const float>> Step(std::span<const Chunk> chunks) override {
     TESSERA_RETURN_IF_ERROR(rows_->Fill(chunks, pool_->size(), may_split_heads_));
-    if (!pinned_) {
-      pinned_ = true;
-      pool_->PinCaller();
+    {
+      const CallerPin pin(*pool_);
+      executor_->Run(*rows_);
     }
-    executor_->Run(*rows_);
     ++steps_;
     return executor_->logits(std::ssize(rows_->logit_rows()));
   }
@@ -53,7 +53,6 @@ class CpuSession final : public Session {
   std::unique_ptr<StepRows> rows_;
   std::unique_ptr<Executor> executor_;
   bool may_split_heads_ = false;
-  bool pinned_ = false;
   uint64_t steps_ = 0;
 };
 

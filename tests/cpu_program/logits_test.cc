@@ -146,8 +146,9 @@ TEST(SmolLm2, ContinuesGreedilyAsTheReferenceWhereTheMarginAllows) {
   const auto session = MustLoad(BundleOf(SmolLm2()));
   ASSERT_NE(session, nullptr);
   int64_t steps = 0;
-  for (const Reference& reference : ReadReferences(Shared("fixtures/model_smollm2/logits.jsonl")))
-    steps += FollowGreedy(session.get(), reference, 0.5);
+  for (const Reference& reference : ReadReferences(Shared("fixtures/model_smollm2/logits.jsonl"))) {
+    if (reference.ids.size() <= 300) steps += FollowGreedy(session.get(), reference, 0.5);
+  }
   EXPECT_GE(steps, 5) << "the comparison must not stop at once everywhere";
 }
 

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <malloc.h>
+#include <sched.h>
 
 #include <cstdlib>
 #include <fstream>
@@ -95,6 +96,16 @@ TEST(SteadyState, LoadingCopiesNoParameters) {
   sequence.Feed(tokens, 64);
   // Scratch, logits of 64 rows (12 MB), one sequence's pages.
   EXPECT_LE(StatusField("RssAnon") - before, 60 * kMegabyte);
+}
+
+TEST(SteadyState, TheCallerIsPinnedDuringAStepOnly) {
+  cpu_set_t before, after;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof(before), &before), 0);
+  const auto session = MustLoad(BundleOf(TinyLlama("hf")), {.threads = 1});
+  ASSERT_NE(session, nullptr);
+  RunAll(session.get(), Tokens(3));
+  ASSERT_EQ(::sched_getaffinity(0, sizeof(after), &after), 0);
+  EXPECT_TRUE(CPU_EQUAL(&before, &after));
 }
 
 class Refusals : public ::testing::Test {
