@@ -21,6 +21,10 @@
 
 namespace tessera::server {
 
+/// Last tokens of a prompt that may change how the answer's first token is spelled: what an
+/// OutputProcessor is given of it.
+inline constexpr size_t kPromptTail = 12;
+
 struct ChoiceSpec {
   engine::Request request;  // Without its sink.
   std::unique_ptr<engine::OutputProcessor> processor;

@@ -11,6 +11,7 @@
 #include "server/openai/endpoints.h"
 #include "server/openai/error.h"
 #include "server/service.h"
+#include "server/shortfin/generate_endpoint.h"
 
 namespace tessera::server {
 namespace {
@@ -127,6 +128,9 @@ net::Router MakeRouter(const Context* context) {
   routes.Add("POST", "/v1/chat/completions", kKey, kJson, openai::HandleChat);
   routes.AddNow("POST", "/tokenize", kKey, kJson, openai::HandleTokenize);
   routes.AddNow("POST", "/detokenize", kKey, kJson, openai::HandleDetokenize);
+  // Both methods, and no content type asked for, as the original server.
+  routes.Add("POST", "/generate", kKey, kNone, shortfin::HandleGenerate);
+  routes.Add("PUT", "/generate", kKey, kNone, shortfin::HandleGenerate);
   return routes.Finish();
 }
 

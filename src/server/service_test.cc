@@ -17,83 +17,17 @@
 #include <thread>
 
 #include "net/client.h"
-#include "net/sse.h"
 #include "server/utf8.h"
-#include "support/fake_model.h"
-#include "support/fake_session.h"
+#include "support/fake_service.h"
 
 namespace tessera::server {
 namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using testing::FakeServedModel;
-using testing::FakeSession;
 using testing::FakeSessionOptions;
+using Server = testing::FakeService;
 using ::testing::HasSubstr;
-using testing::kImEnd;
-using testing::Recite;
-
-constexpr int32_t kMark = 10;  // Newline: the last byte of chat prompts, and of ours.
-
-struct Server {
-  explicit Server(FakeSessionOptions session, ApiOptions api = {},
-                  engine::EngineOptions options = {}) {
-    auto engine = engine::Engine::Start(std::make_unique<FakeSession>(std::move(session)), options,
-                                        Clock::Real());
-    auto started = HttpService::Start(FakeServedModel(), std::move(*engine),
-                                      {.api = std::move(api), .http = {}}, Clock::Real());
-    if (!started.has_value()) ADD_FAILURE() << started.error().ToString();
-    service = std::move(*started);
-  }
-  static FakeSessionOptions Says(std::string text) {
-    FakeSessionOptions options;
-    options.next = Recite(std::move(text), kMark, kImEnd);
-    return options;
-  }
-
-  net::Response Call(std::string method, std::string target, std::string body = {},
-                     net::Headers headers = {}) {
-    net::HttpClient client({.port = service->port()});
-    if (!body.empty() && !headers.Has("content-type"))
-      headers.Set("Content-Type", "application/json");
-    auto response =
-        client.Call({std::move(method), std::move(target), std::move(headers), std::move(body)});
-    if (!response.has_value()) {
-      ADD_FAILURE() << response.error().ToString();
-      return {};
-    }
-    return *std::move(response);
-  }
-  json::Object Post(std::string target, std::string body, int status = 200) {
-    const net::Response response = Call("POST", std::move(target), std::move(body));
-    EXPECT_EQ(response.status, status) << response.body;
-    return json::Parse(response.body, {}, "response").value().as_object();
-  }
-  /// Data of every event.
-  std::vector<std::string> Stream(std::string target, std::string body) {
-    std::vector<std::string> events;
-    const net::Response response = Call("POST", std::move(target), std::move(body));
-    EXPECT_EQ(response.status, 200) << response.body;
-    EXPECT_THAT(std::string(response.headers.Find("content-type").value_or("")),
-                HasSubstr("text/event-stream"));
-    net::SseParser parser([&events](net::SseEvent event) { events.push_back(event.data); });
-    EXPECT_TRUE(parser.Feed(response.body).ok());
-    return events;
-  }
-  std::map<std::string, double> Scrape() {
-    std::map<std::string, double> values;
-    const std::string page = Call("GET", "/metrics").body;
-    for (size_t at = 0; at < page.size();) {
-      const std::string line = page.substr(at, page.find('\n', at) - at);
-      at += line.size() + 1;
-      if (line.starts_with("#") || line.find("_bucket") != std::string::npos) continue;
-      values[line.substr(0, line.find('{'))] += std::stod(line.substr(line.rfind(' ')));
-    }
-    return values;
-  }
-  std::unique_ptr<HttpService> service;
-};
 
 std::string Completion(std::string_view members, std::string_view prompt = "say\\n") {
   return fmt::format(R"({{"model":"org/fake","prompt":"{}","temperature":0{}{}}})", prompt,

@@ -17,9 +17,6 @@
 namespace tessera::server::openai {
 namespace {
 
-/// Tokens before the answer that may change how its first token is spelled.
-constexpr size_t kPromptTail = 12;
-
 AnswerHead MakeHead(const Context& context, std::string_view prefix,
                     const GenerationFields& fields) {
   return {.id = MakeId(prefix),

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/shortfin/generate_request.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/random.h"
+#include "server/limits.h"
+#include "server/openai/completion_request.h"
+#include "server/openai/generation_fields.h"
+
+namespace tessera::server::shortfin {
+namespace {
+
+using openai::Warning;
+
+// What the original took; those after the first six had no effect there either.
+constexpr std::array<std::string_view, 12> kFields = {"text",
+                                                      "input_ids",
+                                                      "sampling_params",
+                                                      "return_input_ids",
+                                                      "stream",
+                                                      "rid",
+                                                      "image_data",
+                                                      "modalities",
+                                                      "return_logprob",
+                                                      "logprob_start_len",
+                                                      "top_logprobs_num",
+                                                      "return_text_in_logprobs"};
+constexpr std::array<std::string_view, 8> kSamplingFields = {
+    "n", "max_completion_tokens", "temperature", "top_k", "top_p", "num_beams", "seed", "min_p"};
+
+void WarnUnknown(const json::Object& object, std::span<const std::string_view> known,
+                 std::vector<Warning>* warnings) {
+  for (const auto& [key, value] : object)
+    if (std::ranges::find(known, std::string_view(key)) == known.end())
+      warnings->push_back({"unknown_field", std::string(key.substr(0, 100)),
+                           fmt::format("the field \"{:.100}\" is not known and was ignored",
+                                       std::string_view(key))});
+}
+
+Status OutOfPlace(std::string_view field, std::string_view expected) {
+  return InvalidArgument(fmt::format("{} must be {}", field, expected));
+}
+
+Result<double> NumberIn(const json::Object& object, std::string_view key, double fallback,
+                        double low, double high) {
+  TESSERA_ASSIGN_OR_RETURN(const double value, json::GetDouble(object, key, fallback));
+  if (value >= low && value <= high) return value;
+  return Fail(InvalidArgument(fmt::format("{} is {}, expected {} to {}", key, value, low, high)));
+}
+
+/// A field that is absent takes the server's value; one that is null is off.
+double Default(const json::Object& object, std::string_view key, std::optional<double> server,
+               double off) {
+  return object.contains(key) ? off : server.value_or(off);
+}
+
+Status ReadSampling(const json::Object& object, const ServedModel& model, GeneratePrompt* prompt) {
+  engine::SamplingParams& sampling = prompt->sampling;
+  const GenerationDefaults& defaults = model.defaults;
+  TESSERA_ASSIGN_OR_RETURN(sampling.temperature,
+                           NumberIn(object, "temperature",
+                                    Default(object, "temperature", defaults.temperature, 1), 0, 2));
+  TESSERA_ASSIGN_OR_RETURN(
+      sampling.top_p, NumberIn(object, "top_p", Default(object, "top_p", defaults.top_p, 1), 0, 1));
+  TESSERA_ASSIGN_OR_RETURN(
+      sampling.min_p, NumberIn(object, "min_p", Default(object, "min_p", defaults.min_p, 0), 0, 1));
+  const int64_t top_k = object.contains("top_k") ? 0 : defaults.top_k.value_or(0);
+  TESSERA_ASSIGN_OR_RETURN(sampling.top_k, json::GetInt(object, "top_k", top_k));
+  TESSERA_ASSIGN_OR_RETURN(
+      const int64_t seed,
+      json::GetInt(object, "seed", static_cast<int64_t>(SystemRandom64() >> 1)));
+  sampling.seed = static_cast<uint64_t>(seed);
+  for (const char* only_one : {"n", "num_beams"}) {
+    TESSERA_ASSIGN_OR_RETURN(const int64_t count, json::GetInt(object, only_one, 1));
+    if (count != 1)
+      return InvalidArgument(fmt::format("{} is {}; this server supports 1 only", only_one, count));
+  }
+  TESSERA_ASSIGN_OR_RETURN(prompt->max_tokens, json::GetInt(object, "max_completion_tokens", 0));
+  const bool is_given = json::Find(object, "max_completion_tokens") != nullptr;
+  if (is_given && prompt->max_tokens < 1)
+    return InvalidArgument(
+        fmt::format("max_completion_tokens is {}, expected at least 1", prompt->max_tokens));
+  return {};
+}
+
+/// Reads one request body; the steps in the order of its fields.
+class Reader {
+ public:
+  Reader(const ServedModel& model, int64_t max_model_len)
+      : model_(model), max_model_len_(max_model_len) {}
+
+  Result<GenerateRequest> Read(const json::Object& body) {
+    WarnUnknown(body, kFields, &request_.warnings);
+    TESSERA_ASSIGN_OR_RETURN(request_.stream, json::GetBool(body, "stream", false));
+    TESSERA_ASSIGN_OR_RETURN(request_.return_ids, json::GetBool(body, "return_input_ids", false));
+    if (request_.stream && request_.return_ids)
+      return Fail(InvalidArgument("stream and return_input_ids cannot go together"));
+    const json::Value* text = json::Find(body, "text");
+    const json::Value* ids = json::Find(body, "input_ids");
+    if ((text != nullptr) == (ids != nullptr))
+      return Fail(InvalidArgument("give exactly one of text and input_ids"));
+    TESSERA_RETURN_IF_ERROR(text != nullptr ? ReadTexts(*text) : ReadIds(*ids));
+    if (request_.prompts.empty() || request_.prompts.size() > kPromptsMax)
+      return Fail(InvalidArgument(
+          fmt::format("{} prompts came, expected 1 to {}", request_.prompts.size(), kPromptsMax)));
+    TESSERA_RETURN_IF_ERROR(ReadAllSampling(json::Find(body, "sampling_params")));
+    TESSERA_RETURN_IF_ERROR(ReadRids(json::Find(body, "rid")));
+    TESSERA_RETURN_IF_ERROR(CheckLengths());
+    return std::move(request_);
+  }
+
+ private:
+  Status AddText(const json::Value& value) {
+    if (!value.is_string()) return OutOfPlace("text", "a string or an array of strings");
+    GeneratePrompt prompt;
+    prompt.text = std::string(value.get_string());
+    TESSERA_ASSIGN_OR_RETURN(prompt.ids, model_.tokenizer->Encode(*prompt.text, {}));
+    request_.prompts.push_back(std::move(prompt));
+    return {};
+  }
+
+  Status AddIds(const json::Value& value) {
+    if (!value.is_array())
+      return OutOfPlace("input_ids", "an array of ids or an array of such arrays");
+    auto ids = openai::ReadTokenIds(value.get_array(), "input_ids", model_.tokenizer->vocab_size());
+    if (!ids.has_value()) return InvalidArgument(ids.error().message);
+    GeneratePrompt prompt;
+    prompt.ids = *std::move(ids);
+    request_.prompts.push_back(std::move(prompt));
+    return {};
+  }
+
+  Status ReadTexts(const json::Value& value) {
+    const json::Array* array = value.if_array();
+    if (array == nullptr) return AddText(value);
+    request_.is_batch = true;
+    for (const json::Value& entry : *array) TESSERA_RETURN_IF_ERROR(AddText(entry));
+    return {};
+  }
+
+  Status ReadIds(const json::Value& value) {
+    const json::Array* array = value.if_array();
+    if (array == nullptr || array->empty() || !array->front().is_array()) return AddIds(value);
+    request_.is_batch = true;
+    for (const json::Value& entry : *array) TESSERA_RETURN_IF_ERROR(AddIds(entry));
+    return {};
+  }
+
+  Status ReadAllSampling(const json::Value* value) {
+    static const json::Value kNone = json::Object();
+    if (value == nullptr) value = &kNone;
+    const json::Array* array = value->if_array();
+    if (array != nullptr && array->size() != request_.prompts.size())
+      return InvalidArgument(fmt::format("sampling_params has {} entries for {} prompts",
+                                         array->size(), request_.prompts.size()));
+    for (size_t i = 0; i < request_.prompts.size(); ++i) {
+      const json::Value& entry = array != nullptr ? (*array)[i] : *value;
+      if (!entry.is_object())
+        return OutOfPlace("sampling_params", "an object or an array of objects");
+      if (array != nullptr || i == 0)
+        WarnUnknown(entry.get_object(), kSamplingFields, &request_.warnings);
+      TESSERA_RETURN_IF_ERROR(ReadSampling(entry.get_object(), model_, &request_.prompts[i]));
+    }
+    return {};
+  }
+
+  Status ReadRids(const json::Value* value) {
+    const json::Array* array = value != nullptr ? value->if_array() : nullptr;
+    if (array != nullptr && array->size() != request_.prompts.size())
+      return InvalidArgument(
+          fmt::format("rid has {} entries for {} prompts", array->size(), request_.prompts.size()));
+    for (size_t i = 0; i < request_.prompts.size(); ++i) {
+      std::string& rid = request_.prompts[i].rid;
+      if (value == nullptr) {
+        rid = fmt::format("{:016x}{:016x}", SystemRandom64(), SystemRandom64());
+        continue;
+      }
+      const json::Value& entry = array != nullptr ? (*array)[i] : *value;
+      if (!entry.is_string() || (array == nullptr && request_.is_batch))
+        return OutOfPlace("rid", "a string, or an array with one for each prompt of a batch");
+      rid = std::string(entry.get_string());
+    }
+    return {};
+  }
+
+  Status CheckLengths() {
+    for (GeneratePrompt& prompt : request_.prompts) {
+      const auto length = static_cast<int64_t>(prompt.ids.size());
+      if (length == 0) return InvalidArgument("a prompt has no tokens");
+      std::optional<int64_t> wanted;
+      if (prompt.max_tokens > 0) wanted = prompt.max_tokens;
+      if (const auto error = openai::CheckLength(length, wanted, max_model_len_, "the prompt"))
+        return InvalidArgument(error->message);
+      prompt.max_tokens =
+          wanted.value_or(std::min(kMaxCompletionTokensDefault, max_model_len_ - length));
+    }
+    return {};
+  }
+
+  const ServedModel& model_;
+  const int64_t max_model_len_;
+  GenerateRequest request_;
+};
+
+}  // namespace
+
+Result<GenerateRequest> ReadGenerateRequest(std::string_view body, const ServedModel& model,
+                                            int64_t max_model_len) {
+  json::Limits limits;
+  limits.max_depth = kJsonDepthMax;
+  limits.max_keys = kJsonKeysMax;
+  TESSERA_ASSIGN_OR_RETURN(const json::Value value, json::Parse(body, limits, "request body"));
+  if (!value.is_object()) return Fail(InvalidArgument("the request body is no JSON object"));
+  return Reader(model, max_model_len).Read(value.get_object());
+}
+
+}  // namespace tessera::server::shortfin
