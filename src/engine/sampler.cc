@@ -71,7 +71,9 @@ void KeepTypical(double typical_p, std::vector<Candidate>* candidates,
   };
   *by_distance = *candidates;
   for (Candidate& c : *by_distance) c.x = distance(c);
-  std::ranges::stable_sort(*by_distance, {}, &Candidate::x);
+  std::ranges::sort(*by_distance, [](const Candidate& a, const Candidate& b) {
+    return a.x != b.x ? a.x < b.x : a.id < b.id;
+  });
   double mass = 0;
   double limit = by_distance->back().x;
   for (const Candidate& c : *by_distance) {
