@@ -7,7 +7,7 @@ root=$(cd "$(dirname "$0")" && pwd)
 cd "$root"
 
 port=8000
-question="What is the capital of France?"
+question="What is the capital city of France? Answer in one sentence."
 keep=false
 
 usage() { echo 'usage: ./quickstart.sh [--port N] [--ask "QUESTION"] [--keep]'; }

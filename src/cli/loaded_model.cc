@@ -77,8 +77,7 @@ Status ReadDocuments(const LoadOptions& options, LoadedModel* loaded) {
   std::vector<std::string> warnings;
   TESSERA_ASSIGN_OR_RETURN(loaded->generation,
                            model::ReadHfGeneration(generation.get_object(), warnings));
-  for (const std::string& warning : warnings) fmt::print(stderr, "warning: {}
-", warning);
+  for (const std::string& warning : warnings) fmt::print(stderr, "warning: {}\n", warning);
 
   std::filesystem::path template_path = options.chat_template;
   if (template_path.empty()) template_path = loaded->bundle / bundle::kChatTemplateFile;

@@ -88,7 +88,7 @@ def test_quickstart_answers(tmp_path: Path) -> None:
     if not gguf.exists() and not (models / "hub/.complete").exists():
         os.link(TESTDATA / gguf.name, gguf)
     done = subprocess.run([str(ROOT / "quickstart.sh"), "--port", str(free_port()), "--ask",
-                           "What is the capital of France?"], text=True, capture_output=True,
+                           "What is the capital city of France? Answer in one sentence."], text=True, capture_output=True,
                           timeout=280, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Paris" in done.stdout and "tokens/s" in done.stdout and "How to go on" in done.stdout
