@@ -25,8 +25,8 @@ Status StepRows::CheckChunk(const Chunk& chunk) const {
   const auto rows = static_cast<int64_t>(chunk.tokens.size());
   if (rows == 0) return InvalidArgument("no tokens");
   if (chunk.start < 0 || chunk.start > dims_.max_seq_len - rows)
-    return InvalidArgument(fmt::format("positions {} to {} exceed the context of {}", chunk.start,
-                                       chunk.start + rows - 1, dims_.max_seq_len));
+    return InvalidArgument(fmt::format("{} positions from {} exceed the context of {}", rows,
+                                       chunk.start, dims_.max_seq_len));
   for (const int32_t token : chunk.tokens)
     if (token < 0 || token >= dims_.vocab_size)
       return InvalidArgument(

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <new>
 
 namespace {
 std::atomic<int64_t> allocations = 0;
@@ -12,6 +13,11 @@ void* operator new(size_t size) {
   ++allocations;
   if (void* memory = std::malloc(size)) return memory;
   std::abort();  // A test out of memory has nothing to say.
+}
+// The sanitizers bring an own form of this one, which would not match our delete.
+void* operator new(size_t size, const std::nothrow_t&) noexcept {
+  ++allocations;
+  return std::malloc(size);
 }
 void operator delete(void* memory) noexcept {
   std::free(memory);
