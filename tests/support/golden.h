@@ -13,4 +13,9 @@ namespace tessera::testing {
 /// tests/golden/<relative> holds exactly `actual`.
 void ExpectGolden(std::string_view actual, const std::filesystem::path& relative);
 
+/// The same for a generated part of a document of the tree: the lines between `<!-- name -->` and
+/// `<!-- end -->` in `document` (relative to the tree) must be exactly `actual`.
+void ExpectDocumentBlock(std::string_view actual, const std::filesystem::path& document,
+                         std::string_view name);
+
 }  // namespace tessera::testing
