@@ -72,7 +72,6 @@ if [ "$quick" = false ]; then
   stage "unit tests, asan and ubsan" ctest --preset asan
   stage "fuzz smoke" tests/fuzz/run.sh 10
   stage "acceptance" tests/e2e/acceptance.sh
-  stage "clang-19 compiles" build clang
 fi
 
 echo

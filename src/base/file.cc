@@ -32,14 +32,20 @@ class Descriptor {
   int fd_;
 };
 
-Result<uint64_t> SizeOf(int fd, const std::filesystem::path& path) {
+int64_t Nanoseconds(const timespec& time) {
+  return static_cast<int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
+}
+
+/// Of a regular file; anything else is refused.
+Result<FileIdentity> IdentityOf(int fd, const std::filesystem::path& path) {
   struct stat info {};
   if (::fstat(fd, &info) != 0) return Fail(ErrnoStatus(errno, "reading the size of", path));
   if (S_ISDIR(info.st_mode))
     return Fail(InvalidArgument(fmt::format("{} is a folder, expected a file", path.string())));
   if (!S_ISREG(info.st_mode))
     return Fail(InvalidArgument(fmt::format("{} is not a regular file", path.string())));
-  return static_cast<uint64_t>(info.st_size);
+  return FileIdentity{info.st_dev, info.st_ino, static_cast<uint64_t>(info.st_size),
+                      Nanoseconds(info.st_mtim), Nanoseconds(info.st_ctim)};
 }
 
 int OpenRetrying(const std::filesystem::path& path, int flags, mode_t mode = 0) {
@@ -91,14 +97,15 @@ Status ErrnoStatus(int error, std::string_view what, const std::filesystem::path
 Result<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::filesystem::path& path) {
   const Descriptor fd(OpenRetrying(path, O_RDONLY));
   if (fd.get() < 0) return Fail(ErrnoStatus(errno, "opening", path));
-  TESSERA_ASSIGN_OR_RETURN(const uint64_t size, SizeOf(fd.get(), path));
+  TESSERA_ASSIGN_OR_RETURN(const FileIdentity identity, IdentityOf(fd.get(), path));
+  const uint64_t size = identity.bytes;
   ByteSpan bytes;
   if (size > 0) {
     void* address = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd.get(), 0);
     if (address == MAP_FAILED) return Fail(ErrnoStatus(errno, "mapping", path));
     bytes = {static_cast<const std::byte*>(address), size};
   }
-  return std::shared_ptr<const MappedFile>(new MappedFile(path, bytes));
+  return std::shared_ptr<const MappedFile>(new MappedFile(path, bytes, identity));
 }
 
 MappedFile::~MappedFile() {
@@ -117,7 +124,8 @@ void MappedFile::WillNeed(uint64_t offset, uint64_t size) const {
 Result<std::string> ReadFile(const std::filesystem::path& path, uint64_t max_bytes) {
   const Descriptor fd(OpenRetrying(path, O_RDONLY));
   if (fd.get() < 0) return Fail(ErrnoStatus(errno, "opening", path));
-  TESSERA_ASSIGN_OR_RETURN(const uint64_t size, SizeOf(fd.get(), path));
+  TESSERA_ASSIGN_OR_RETURN(const FileIdentity identity, IdentityOf(fd.get(), path));
+  const uint64_t size = identity.bytes;
   if (size > max_bytes)
     return Fail(ResourceExhausted(
         fmt::format("{} has {} bytes, more than the limit of {}", path.string(), size, max_bytes)));

@@ -15,6 +15,18 @@
 
 namespace tessera {
 
+/// Which bytes a file had: as long as none of these changes, neither do its contents. The change
+/// time moves with every write, also when the modification time is set back.
+struct FileIdentity {
+  uint64_t device = 0;
+  uint64_t inode = 0;
+  uint64_t bytes = 0;
+  int64_t modified_ns = 0;  // Since 1970, UTC.
+  int64_t changed_ns = 0;
+
+  bool operator==(const FileIdentity&) const = default;
+};
+
 /// A read-only MAP_SHARED mapping of a whole file; the bytes are valid as long as the object, from
 /// any thread. An empty file maps to an empty span. If somebody truncates the file while it is
 /// mapped, touching the lost pages raises SIGBUS; writers of this tree never truncate, they
@@ -29,13 +41,17 @@ class MappedFile {
 
   ByteSpan bytes() const { return bytes_; }
   const std::filesystem::path& path() const { return path_; }
+  /// As of opening.
+  const FileIdentity& identity() const { return identity_; }
   /// Hints that [offset, offset+size) will be read soon, in order.
   void WillNeed(uint64_t offset, uint64_t size) const;
 
  private:
-  MappedFile(std::filesystem::path path, ByteSpan bytes) : path_(std::move(path)), bytes_(bytes) {}
+  MappedFile(std::filesystem::path path, ByteSpan bytes, const FileIdentity& identity)
+      : path_(std::move(path)), bytes_(bytes), identity_(identity) {}
   std::filesystem::path path_;
   ByteSpan bytes_;
+  FileIdentity identity_;
 };
 
 /// The whole file as text. kResourceExhausted if it is larger than `max_bytes`.

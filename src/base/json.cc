@@ -116,20 +116,30 @@ class Handler {
   std::string complaint_;
 };
 
-void Pretty(const Value& value, int indent, std::string* out) {
+/// Shortest text that reads back as the same double; with a point, so that it stays a double.
+std::string DoubleText(double number) {
+  std::string text = fmt::format("{}", number);
+  if (text.find_first_of(".e") == std::string::npos) text += ".0";
+  return text;
+}
+
+/// `indent` < 0: compact.
+void Write(const Value& value, int indent, std::string* out) {
   const auto newline = [&](int depth) {
+    if (indent < 0) return;
     out->push_back('\n');
     out->append(static_cast<size_t>(depth) * 2, ' ');
   };
+  const int inner = indent < 0 ? -1 : indent + 1;
   if (const Object* object = value.if_object(); object != nullptr && !object->empty()) {
     out->push_back('{');
     bool first = true;
     for (const auto& [key, member] : *object) {
       if (!std::exchange(first, false)) out->push_back(',');
-      newline(indent + 1);
+      newline(inner);
       *out += bj::serialize(bj::string_view(key));
-      *out += ": ";
-      Pretty(member, indent + 1, out);
+      *out += indent < 0 ? ":" : ": ";
+      Write(member, inner, out);
     }
     newline(indent);
     out->push_back('}');
@@ -138,11 +148,13 @@ void Pretty(const Value& value, int indent, std::string* out) {
     bool first = true;
     for (const Value& element : *array) {
       if (!std::exchange(first, false)) out->push_back(',');
-      newline(indent + 1);
-      Pretty(element, indent + 1, out);
+      newline(inner);
+      Write(element, inner, out);
     }
     newline(indent);
     out->push_back(']');
+  } else if (const double* number = value.if_double()) {
+    *out += DoubleText(*number);
   } else {
     *out += bj::serialize(value);
   }
@@ -186,12 +198,14 @@ Result<Value> Parse(std::string_view text, const Limits& limits, std::string_vie
 }
 
 std::string Serialize(const Value& value) {
-  return bj::serialize(value);
+  std::string text;
+  Write(value, -1, &text);
+  return text;
 }
 
 std::string SerializePretty(const Value& value) {
   std::string text;
-  Pretty(value, 0, &text);
+  Write(value, 0, &text);
   text.push_back('\n');
   return text;
 }

@@ -33,7 +33,8 @@ struct Limits {
 /// limit. `where` (a file name, "request body") becomes the error's context.
 Result<Value> Parse(std::string_view text, const Limits& limits, std::string_view where);
 
-/// Compact text, ASCII kept as it is, non-ASCII as UTF-8.
+/// Compact text; non-ASCII as UTF-8, doubles in the shortest form that reads back the same (1.0,
+/// 0.25). Requires finite doubles, as Parse() gives them.
 std::string Serialize(const Value& value);
 /// Two-space indented text with a newline at the end; numbers as Serialize() writes them.
 std::string SerializePretty(const Value& value);

@@ -14,9 +14,20 @@ using ::testing::HasSubstr;
 TEST(Json, ParsesEveryKindOfValue) {
   const auto value = Parse(R"( {"a": [1, -2, 3.5, true, null, "xé\n"], "b": {}} )", {}, "test");
   ASSERT_TRUE(value.has_value()) << value.error().ToString();
-  EXPECT_EQ(Serialize(*value), R"({"a":[1,-2,3.5E0,true,null,"xé\n"],"b":{}})");
+  EXPECT_EQ(Serialize(*value), R"({"a":[1,-2,3.5,true,null,"xé\n"],"b":{}})");
   EXPECT_EQ(SerializePretty(Parse("[1,{\"k\":[]}]", {}, "t").value()),
             "[\n  1,\n  {\n    \"k\": []\n  }\n]\n");
+}
+
+TEST(Json, DoublesReadBackAsTheyWere) {
+  for (const double number : {1.0, 0.1, 1e300, 5e-324, 1.0 / 3, -0.0, 123456789.125}) {
+    const std::string text = Serialize(Value(number));
+    const auto back = Parse(text, {}, "test");
+    ASSERT_TRUE(back.has_value() && back->is_double()) << text;
+    EXPECT_EQ(back->get_double(), number) << text;
+  }
+  EXPECT_EQ(Serialize(Value(1.0)), "1.0");
+  EXPECT_EQ(Serialize(Value(0.25)), "0.25");
 }
 
 TEST(Json, KeepsLongStringsAndKeysWhole) {

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "bundle/hash_memo.h"
 #include "bundle/limits.h"
 #include "compiler/documents.h"
 #include "compiler/module.h"
@@ -63,7 +64,8 @@ int64_t MaxSeqLen(const CompileInput& input, const CompileOptions& options) {
 }
 
 /// Every file that decides the output: parameters, and the texts that a bundle stores.
-Result<std::vector<FileRecord>> HashSources(const CompileInput& input, const ProgressFn& progress) {
+Result<std::vector<FileRecord>> HashSources(const CompileInput& input, const bundle::HashMemo& memo,
+                                            const ProgressFn& progress) {
   std::vector<FileRecord> records;
   uint64_t total = 0;
   uint64_t done = 0;
@@ -71,6 +73,13 @@ Result<std::vector<FileRecord>> HashSources(const CompileInput& input, const Pro
     total += file.mapping->bytes().size();
   for (const formats::SourceFile& file : input.source->index.files()) {
     constexpr uint64_t kPiece = 16 << 20;
+    const std::string name = file.path.filename().string();
+    const uint64_t bytes = file.mapping->bytes().size();
+    if (auto known = memo.Find(file.path, file.mapping->identity())) {
+      records.push_back({name, bytes, *std::move(known)});
+      done += bytes;
+      continue;
+    }
     Sha256 hash;
     for (ByteSpan rest = file.mapping->bytes(); !rest.empty();) {
       const ByteSpan piece = rest.first(std::min<uint64_t>(rest.size(), kPiece));
@@ -79,8 +88,8 @@ Result<std::vector<FileRecord>> HashSources(const CompileInput& input, const Pro
       done += piece.size();
       if (progress) progress({"hashing sources", done, total});
     }
-    records.push_back(
-        {file.path.filename().string(), file.mapping->bytes().size(), hash.FinishHex()});
+    records.push_back({name, bytes, hash.FinishHex()});
+    memo.Remember(file.path, file.mapping->identity(), records.back().sha256);
   }
   for (const model::RepositoryFile& file : input.source->files)
     records.push_back({file.name, file.text.size(), Sha256Hex(AsBytes(file.text))});
@@ -158,7 +167,7 @@ Status MakeBundle(const CompileInput& input, const CompileOptions& options, cons
 }  // namespace
 
 Result<BundleId> MakeBundleId(const CompileInput& input, const CompileOptions& options,
-                              const ProgressFn& progress) {
+                              const bundle::Store& store, const ProgressFn& progress) {
   TESSERA_CHECK(input.source != nullptr);
   TESSERA_RETURN_IF_ERROR(CheckOptions(input, options));
   BundleId id;
@@ -173,7 +182,8 @@ Result<BundleId> MakeBundleId(const CompileInput& input, const CompileOptions& o
       {"device_block_count", fmt::to_string(options.device_block_count)},
       {"prefill_batch_sizes", fmt::format("{}", fmt::join(options.prefill_batch_sizes, ","))},
       {"decode_batch_sizes", fmt::format("{}", fmt::join(options.decode_batch_sizes, ","))}};
-  TESSERA_ASSIGN_OR_RETURN(id.sources, HashSources(input, progress));
+  TESSERA_ASSIGN_OR_RETURN(id.sources,
+                           HashSources(input, bundle::HashMemo(store.cache()), progress));
   return id;
 }
 
@@ -181,7 +191,7 @@ Result<CompileReport> Compile(const CompileInput& input, const CompileOptions& o
                               const bundle::Store& store, const ProgressFn& progress) {
   CompileReport report;
   report.notes = input.source->warnings;
-  TESSERA_ASSIGN_OR_RETURN(const BundleId id, MakeBundleId(input, options, progress));
+  TESSERA_ASSIGN_OR_RETURN(const BundleId id, MakeBundleId(input, options, store, progress));
   const auto reuse = [&](const std::filesystem::path& folder) {
     report.bundle = folder;
     report.reused = true;

@@ -75,8 +75,9 @@ struct CompileReport {
 Result<CompileReport> Compile(const CompileInput& input, const CompileOptions& options,
                               const bundle::Store& store, const ProgressFn& progress = {});
 
-/// The id under which Compile() would publish: hashes the sources.
+/// The id under which Compile() would publish: hashes the sources, or remembers their hashes from
+/// the store's cache (bundle/hash_memo.h).
 Result<bundle::BundleId> MakeBundleId(const CompileInput& input, const CompileOptions& options,
-                                      const ProgressFn& progress = {});
+                                      const bundle::Store& store, const ProgressFn& progress = {});
 
 }  // namespace tessera::compiler

@@ -50,6 +50,22 @@ std::string MakeGenerationConfig(const model::ModelSource& source) {
   return json::SerializePretty(object);
 }
 
+/// The repository's generation_config.json, except that `eos_token_id` lists every id that ends a
+/// sequence: repositories scatter them over files that a bundle does not have.
+std::string CompleteGenerationConfig(const std::string& text, const model::ModelSource& source) {
+  auto parsed = json::Parse(text, {.unique_keys = false}, bundle::kGenerationConfigFile);
+  if (!parsed.has_value() || !parsed->is_object()) return MakeGenerationConfig(source);
+  json::Array eos;
+  for (const int64_t id : source.special_tokens.eos_ids) eos.emplace_back(id);
+  json::Object& object = parsed->get_object();
+  const json::Value* named = json::Find(object, "eos_token_id");
+  const bool complete =
+      named != nullptr && (*named == eos || (eos.size() == 1 && *named == eos.front()));
+  if (complete || eos.empty()) return text;
+  object["eos_token_id"] = std::move(eos);
+  return json::SerializePretty(*parsed);
+}
+
 }  // namespace
 
 bundle::ServingConfig MakeServingConfig(const Module& module) {
@@ -88,7 +104,9 @@ std::vector<model::RepositoryFile> MakeDocuments(const CompileInput& input) {
        choose(input.tokenizer_config_json, bundle::kTokenizerConfigFile, MakeTokenizerConfig)});
   documents.push_back(
       {std::string(bundle::kGenerationConfigFile),
-       choose(input.generation_config_json, bundle::kGenerationConfigFile, MakeGenerationConfig)});
+       CompleteGenerationConfig(choose(input.generation_config_json, bundle::kGenerationConfigFile,
+                                       MakeGenerationConfig),
+                                source)});
   std::string chat_template = input.chat_template;
   if (chat_template.empty() && !source.chat_templates.empty())
     chat_template = source.chat_templates.front().text;
