@@ -57,13 +57,22 @@ std::string_view UseText(Use use) {
   return "";
 }
 
+std::string TypeText(const Field& field) {
+  const std::string kind(KindText(field.kind));
+  if (field.low == 0 && field.high == 0) return kind;
+  // A double cannot spell the ends of the 64-bit range.
+  constexpr double kExact = 9007199254740992.0;
+  if (field.high > kExact) return kind + ", any of 64 bits, signed or not";
+  if (field.kind == Kind::kInteger)
+    return fmt::format("{}, {} to {}", kind, static_cast<int64_t>(field.low),
+                       static_cast<int64_t>(field.high));
+  return fmt::format("{}, {} to {}", kind, field.low, field.high);
+}
+
 TEST(Schema, TheReferencePageListsEveryField) {
   std::string table = "| field | routes | type | meaning |\n|---|---|---|---|\n";
   for (const Field& field : RequestFields()) {
-    const bool ranged = field.low != 0 || field.high != 0;
-    const std::string type =
-        ranged ? fmt::format("{}, {:.12g} to {:.12g}", KindText(field.kind), field.low, field.high)
-               : std::string(KindText(field.kind));
+    const std::string type = TypeText(field);
     table += fmt::format("| `{}` | {} | {} | {}{} |\n", field.name, Routes(field.apis), type,
                          field.meaning, UseText(field.use));
   }

@@ -59,7 +59,7 @@ TEST(Generate, EachPromptMayHaveItsOwnParameters) {
   FakeService service(FakeService::Says("abcdefgh"));
   const json::Value body = Parsed(Body(
       &service,
-      R"({"text":["x\n","y\n"],"sampling_params":[{"max_completion_tokens":2},{"max_completion_tokens":5}]})"));
+      R"({"text":["x\n","y\n"],"sampling_params":[{"temperature":0,"max_completion_tokens":2},{"temperature":0,"max_completion_tokens":5}]})"));
   EXPECT_EQ(body.at("responses").at(0).at("responses").at(0).at("text").as_string().size(), 2u);
   EXPECT_EQ(body.at("responses").at(1).at("responses").at(0).at("text").as_string().size(), 5u);
 }
