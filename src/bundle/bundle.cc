@@ -29,8 +29,7 @@ Result<Bundle> OpenBundle(const fs::path& folder, Check check) {
   const auto where = [&](std::string_view name) { return (folder / name).string(); };
   Bundle bundle;
   bundle.folder = folder;
-  TESSERA_ASSIGN_OR_RETURN(const std::string manifest, read(kManifestFile));
-  TESSERA_ASSIGN_OR_RETURN(bundle.manifest, ReadManifest(manifest, where(kManifestFile)));
+  TESSERA_ASSIGN_OR_RETURN(bundle.manifest, LoadManifest(folder));
   if (bundle.manifest.target != "cpu")
     return Fail(
         Unimplemented(fmt::format("bundle {} is for target {}; this program runs cpu bundles",

@@ -207,6 +207,12 @@ Result<FileRecord> HashFile(const fs::path& path, std::string name) {
   return record;
 }
 
+Result<Manifest> LoadManifest(const fs::path& folder) {
+  const fs::path path = folder / kManifestFile;
+  TESSERA_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxDocumentBytes));
+  return ReadManifest(text, path.string());
+}
+
 Status VerifyFiles(const fs::path& folder, const Manifest& manifest, Check check) {
   for (const FileRecord& expected : manifest.files) {
     const fs::path path = folder / expected.name;

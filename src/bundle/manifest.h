@@ -92,6 +92,9 @@ std::string WriteManifest(const Manifest& manifest);
 /// versions; file names must be plain (no '/', no "..", not empty) and distinct.
 Result<Manifest> ReadManifest(std::string_view text, std::string_view where);
 
+/// The manifest of a folder. Errors of ReadFile and ReadManifest.
+Result<Manifest> LoadManifest(const std::filesystem::path& folder);
+
 enum class Check : uint8_t {
   kSizesAndSmallFiles,  // Sizes of all, hashes of all but the parameters.
   kEverything,          // Hashes of all: reads the parameters once.

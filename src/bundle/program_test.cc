@@ -6,7 +6,7 @@
 
 #include "bundle/limits.h"
 #include "bundle/program_verify.h"
-#include "bundle/sample_program.h"
+#include "bundle/sample_program_for_test.h"
 
 namespace tessera::bundle {
 namespace {

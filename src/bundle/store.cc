@@ -187,9 +187,7 @@ Result<std::optional<fs::path>> Store::Find(const BundleId& id) const {
   const fs::path folder = FolderOf(id);
   std::error_code error;
   if (!fs::exists(folder / kManifestFile, error)) return std::nullopt;
-  TESSERA_ASSIGN_OR_RETURN(const std::string text,
-                           ReadFile(folder / kManifestFile, kMaxDocumentBytes));
-  Result<Manifest> manifest = ReadManifest(text, (folder / kManifestFile).string());
+  Result<Manifest> manifest = LoadManifest(folder);
   if (!manifest.has_value())
     return Fail(DataLoss(fmt::format("bundle is damaged: {}", manifest.error().ToString())));
   TESSERA_RETURN_IF_ERROR(VerifyFiles(folder, *manifest, Check::kSizesAndSmallFiles));
@@ -208,9 +206,7 @@ std::optional<Manifest> Store::NewestSibling(const BundleId& id) const {
     std::error_code time_error;
     const auto time = fs::last_write_time(path, time_error);
     if (time_error || (newest && time <= newest_time)) continue;
-    const Result<std::string> text = ReadFile(path, kMaxDocumentBytes);
-    if (!text.has_value()) continue;
-    Result<Manifest> manifest = ReadManifest(*text, path.string());
+    Result<Manifest> manifest = LoadManifest(it->path());
     if (!manifest.has_value()) continue;
     newest = *std::move(manifest);
     newest_time = time;

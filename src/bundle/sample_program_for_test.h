@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A small valid program for tests and the fuzzer: one layer of every step, q8 and f32 buffers.
+// A small valid program for tests: one layer of every step, q8 and f32 buffers.
 #pragma once
 
 #include "bundle/program.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bundle/sample_program.h"
+#include "bundle/sample_program_for_test.h"
 
 #include <fmt/format.h>
 

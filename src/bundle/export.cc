@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bundle/export.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "base/file.h"
+#include "bundle/manifest.h"
+
+namespace tessera::bundle {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Absolute, links resolved as far as the path exists, no slash at the end.
+Result<fs::path> Canonical(const fs::path& path) {
+  std::error_code error;
+  fs::path whole = fs::weakly_canonical(fs::absolute(path, error), error);
+  if (error) return Fail(ErrnoStatus(error.value(), "examining", path));
+  return whole.has_filename() ? whole : whole.parent_path();
+}
+
+bool IsInside(const fs::path& path, const fs::path& folder) {
+  return std::mismatch(folder.begin(), folder.end(), path.begin(), path.end()).first ==
+         folder.end();
+}
+
+Status InTheWay(const fs::path& target, std::string_view why) {
+  return AlreadyExists(fmt::format(
+      "{} is there and {}; it stays as it is: name a new or empty folder, or an older bundle",
+      target.string(), why));
+}
+
+/// Whether `target` may be replaced: absent, empty, or a bundle and nothing else.
+Status CheckReplaceable(const fs::path& target) {
+  std::error_code error;
+  const fs::file_status status = fs::symlink_status(target, error);
+  if (status.type() == fs::file_type::not_found) return {};
+  if (error) return ErrnoStatus(error.value(), "examining", target);
+  if (status.type() != fs::file_type::directory) return InTheWay(target, "is no folder");
+  const bool empty = fs::is_empty(target, error);
+  if (error) return ErrnoStatus(error.value(), "reading the folder", target);
+  if (empty) return {};
+  const Result<Manifest> manifest = LoadManifest(target);
+  if (!manifest.has_value())
+    return InTheWay(target, fmt::format("is no bundle ({})", manifest.error().ToString()));
+  fs::directory_iterator it(target, error);
+  for (const fs::directory_iterator end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (name != kManifestFile && manifest->FindFile(name) == nullptr)
+      return InTheWay(target, fmt::format("holds {} besides a bundle", name));
+  }
+  return error ? ErrnoStatus(error.value(), "reading the folder", target) : Status();
+}
+
+Status CopyFile(const fs::path& from, const fs::path& to) {
+  constexpr uint64_t kPieceBytes = 16 << 20;
+  TESSERA_ASSIGN_OR_RETURN(const auto source, MappedFile::Open(from));
+  TESSERA_ASSIGN_OR_RETURN(const auto writer, FileWriter::Create(to));
+  for (ByteSpan rest = source->bytes(); !rest.empty();) {
+    const ByteSpan piece = rest.first(std::min<uint64_t>(rest.size(), kPieceBytes));
+    TESSERA_RETURN_IF_ERROR(writer->Append(piece));
+    rest = rest.subspan(piece.size());
+  }
+  return writer->Finish();
+}
+
+/// A folder that this process makes and, unless released, removes again.
+class OwnFolder {
+ public:
+  static Result<OwnFolder> Make(const fs::path& path) {
+    std::error_code error;
+    const bool made = fs::create_directory(path, error);
+    if (error) return Fail(ErrnoStatus(error.value(), "making the folder", path));
+    if (!made) return Fail(InTheWay(path, "a copy is to be made there"));
+    return OwnFolder(path);
+  }
+  OwnFolder(OwnFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+  OwnFolder& operator=(OwnFolder&&) = delete;
+  ~OwnFolder() {
+    std::error_code error;  // What cannot be removed only costs disk space.
+    if (!path_.empty()) fs::remove_all(path_, error);
+  }
+  const fs::path& path() const { return path_; }
+  void Release() { path_.clear(); }
+
+ private:
+  explicit OwnFolder(fs::path path) : path_(std::move(path)) {}
+  fs::path path_;
+};
+
+Status Rename(const fs::path& from, const fs::path& to) {
+  std::error_code error;
+  fs::rename(from, to, error);
+  return error ? ErrnoStatus(error.value(), fmt::format("renaming {} to", from.string()), to)
+               : Status();
+}
+
+/// `folder` becomes `target`; what was there goes only when it has.
+Status Swap(OwnFolder* folder, const fs::path& target) {
+  std::error_code error;
+  if (!fs::exists(target, error)) {
+    TESSERA_RETURN_IF_ERROR(Rename(folder->path(), target));
+    folder->Release();
+    return SyncDirectory(target.parent_path());
+  }
+  TESSERA_ASSIGN_OR_RETURN(
+      OwnFolder aside,
+      OwnFolder::Make(target.parent_path() /
+                      fmt::format(".{}.old.{}", target.filename().string(), ::getpid())));
+  TESSERA_RETURN_IF_ERROR(Rename(target, aside.path()));  // Over the empty folder: one step.
+  if (Status status = Rename(folder->path(), target); !status.ok()) {
+    // Back with the old one; where even that fails it must not be removed with `aside`.
+    const Status back = Rename(aside.path(), target);
+    const std::string place = aside.path().string();
+    aside.Release();
+    return back.ok()
+               ? status
+               : std::move(status).WithContext(fmt::format("the old bundle is now {}", place));
+  }
+  folder->Release();
+  return SyncDirectory(target.parent_path());
+}
+
+}  // namespace
+
+Status Export(const fs::path& bundle, const fs::path& target) {
+  TESSERA_ASSIGN_OR_RETURN(const fs::path source, Canonical(bundle));
+  TESSERA_ASSIGN_OR_RETURN(const fs::path place, Canonical(target));
+  if (IsInside(place, source))
+    return InvalidArgument(fmt::format("{} {} the bundle {}; name another folder", target.string(),
+                                       place == source ? "is" : "lies inside", source.string()));
+  TESSERA_ASSIGN_OR_RETURN(const Manifest manifest, LoadManifest(source));
+  TESSERA_RETURN_IF_ERROR(VerifyFiles(source, manifest, Check::kSizesAndSmallFiles));
+  TESSERA_RETURN_IF_ERROR(CheckReplaceable(place));
+  std::error_code error;
+  fs::create_directories(place.parent_path(), error);
+  if (error) return ErrnoStatus(error.value(), "making the folder", place.parent_path());
+  TESSERA_ASSIGN_OR_RETURN(
+      OwnFolder folder,
+      OwnFolder::Make(place.parent_path() /
+                      fmt::format(".{}.new.{}", place.filename().string(), ::getpid())));
+  for (const FileRecord& file : manifest.files)
+    TESSERA_RETURN_IF_ERROR(CopyFile(source / file.name, folder.path() / file.name));
+  TESSERA_RETURN_IF_ERROR(CopyFile(source / kManifestFile, folder.path() / kManifestFile));
+  TESSERA_RETURN_IF_ERROR(SyncDirectory(folder.path()));
+  TESSERA_RETURN_IF_ERROR(CheckReplaceable(place));  // Copying took a while.
+  return Swap(&folder, place);
+}
+
+}  // namespace tessera::bundle
