@@ -15,7 +15,7 @@
 #include "cli/verbs.h"
 
 #include "base/random.h"
-#include "server/chat_prompt.h"
+#include "text/chat_prompt.h"
 
 namespace tessera::cli {
 namespace {
@@ -166,9 +166,9 @@ class Runner {
     input.messages = messages_;
     input.vars = model_.template_vars;
     input.now_unix_seconds = Clock::Real().UnixSeconds();
-    TESSERA_ASSIGN_OR_RETURN(server::ChatPrompt prompt,
-                             server::BuildChatPrompt(std::move(input), *model_.chat_template,
-                                                     *model_.tokenizer, specials_));
+    TESSERA_ASSIGN_OR_RETURN(text::ChatPrompt prompt,
+                             text::BuildChatPrompt(std::move(input), *model_.chat_template,
+                                                   *model_.tokenizer, specials_));
     TESSERA_ASSIGN_OR_RETURN(Answer answer, Print(std::move(prompt.ids)));
     messages_.push_back(Message("assistant", answer.text));
     return answer;
@@ -206,7 +206,7 @@ class Runner {
 
   const Options& options_;
   LoadedModel model_;
-  const server::SpecialTokens specials_;
+  const text::SpecialTokens specials_;
   std::unique_ptr<engine::Engine> engine_;
   engine::SamplingParams sampling_;
   std::optional<std::string> system_;

@@ -45,7 +45,7 @@ Activations Activations::FromRow(int64_t row) const {
   return {ViewFrom(q, row, 0), nullptr, 0};
 }
 
-Executor::Executor(const bundle::Program& program, std::vector<BoundWeight> weights, KvPool* kv,
+Executor::Executor(const bundle::Program& program, std::vector<BoundWeight> weights, KvMemory* kv,
                    const kernels::RowKernels& kernels, int64_t max_rows, ThreadPool* pool)
     : program_(program),
       weights_(std::move(weights)),
@@ -56,7 +56,7 @@ Executor::Executor(const bundle::Program& program, std::vector<BoundWeight> weig
       workers_(static_cast<size_t>(pool->size())) {}
 
 Result<std::unique_ptr<Executor>> Executor::Make(const bundle::Program& program,
-                                                 std::vector<BoundWeight> weights, KvPool* kv,
+                                                 std::vector<BoundWeight> weights, KvMemory* kv,
                                                  const kernels::RowKernels& kernels,
                                                  int64_t max_rows, ThreadPool* pool) {
   std::unique_ptr<Executor> executor(

@@ -20,7 +20,7 @@
 #include "bundle/program.h"
 #include "kernels/catalog.h"
 #include "runtime/arena.h"
-#include "runtime/kv_pool.h"
+#include "runtime/kv_memory.h"
 #include "runtime/rope_cache.h"
 #include "runtime/step_rows.h"
 #include "runtime/weights.h"
@@ -61,7 +61,7 @@ class Executor {
  public:
   /// `program` and the archive behind `weights` must outlive the executor.
   static Result<std::unique_ptr<Executor>> Make(const bundle::Program& program,
-                                                std::vector<BoundWeight> weights, KvPool* kv,
+                                                std::vector<BoundWeight> weights, KvMemory* kv,
                                                 const kernels::RowKernels& kernels,
                                                 int64_t max_rows, ThreadPool* pool);
 
@@ -80,7 +80,7 @@ class Executor {
   const kernels::RowKernels& kernels() const { return kernels_; }
   const StepRows& rows() const { return *rows_; }
   const RopeCache& rope(int64_t index) const { return ropes_[static_cast<size_t>(index)]; }
-  KvPool& kv() const { return *kv_; }
+  KvMemory& kv() const { return *kv_; }
   float* logits_data() const { return arena_.As<float>(logits_slot_); }
   void Barrier() { pool_->Barrier(); }
 
@@ -108,14 +108,14 @@ class Executor {
   int64_t TileColumns(int64_t rows, int64_t per_column, int64_t unit) const;
 
  private:
-  Executor(const bundle::Program& program, std::vector<BoundWeight> weights, KvPool* kv,
+  Executor(const bundle::Program& program, std::vector<BoundWeight> weights, KvMemory* kv,
            const kernels::RowKernels& kernels, int64_t max_rows, ThreadPool* pool);
   Status PlanMemory();
   void RunStep(const bundle::Step& step, Worker* worker);
 
   const bundle::Program& program_;
   const std::vector<BoundWeight> weights_;
-  KvPool* const kv_;
+  KvMemory* const kv_;
   const kernels::RowKernels kernels_;
   const int64_t max_rows_;
   ThreadPool* const pool_;

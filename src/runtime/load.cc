@@ -48,7 +48,7 @@ class CpuSession final : public Session {
 
   bundle::Bundle bundle_;
   ModelShape shape_;
-  std::unique_ptr<KvPool> kv_;
+  std::unique_ptr<KvMemory> kv_;
   std::unique_ptr<ThreadPool> pool_;
   std::unique_ptr<StepRows> rows_;
   std::unique_ptr<Executor> executor_;
@@ -94,8 +94,9 @@ Result<std::unique_ptr<Session>> CpuSession::Make(bundle::Bundle bundle,
   const bundle::Dims& dims = program.dims;
   const Isa isa = options.isa.value_or(ReadIsa());
   const int64_t kv_tokens = options.kv_tokens > 0 ? options.kv_tokens : dims.max_seq_len;
-  TESSERA_ASSIGN_OR_RETURN(KvPool kv, KvPool::Make(dims, (kv_tokens - 1) / dims.page_tokens + 1));
-  session->kv_ = std::make_unique<KvPool>(std::move(kv));
+  TESSERA_ASSIGN_OR_RETURN(KvMemory kv,
+                           KvMemory::Make(dims, (kv_tokens - 1) / dims.page_tokens + 1));
+  session->kv_ = std::make_unique<KvMemory>(std::move(kv));
   TESSERA_ASSIGN_OR_RETURN(std::vector<BoundWeight> weights,
                            BindWeights(program, session->bundle_.archive, isa));
   session->pool_ = MakePool(options);

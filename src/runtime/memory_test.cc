@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "runtime/arena.h"
-#include "runtime/kv_pool.h"
+#include "runtime/kv_memory.h"
 #include "runtime/limits.h"
 #include "runtime/rope_cache.h"
 
@@ -31,9 +31,9 @@ TEST(Mapping, RefusesWhatTheAddressSpaceLacks) {
   EXPECT_EQ(mapping.error().code(), Code::kResourceExhausted);
 }
 
-TEST(KvPool, CopiesWholePages) {
+TEST(KvMemory, CopiesWholePages) {
   const bundle::Dims dims = {64, 100, 2, 4, 2, 16, 128, 32};
-  auto pool = KvPool::Make(dims, 3);
+  auto pool = KvMemory::Make(dims, 3);
   ASSERT_TRUE(pool.has_value()) << pool.error().ToString();
   const int64_t elements = pool->layout().PageElements();
   for (int64_t i = 0; i < elements; ++i)
@@ -45,15 +45,15 @@ TEST(KvPool, CopiesWholePages) {
   EXPECT_EQ(pool->data()[0], 0);
 }
 
-TEST(KvPool, PagesHaveALimit) {
+TEST(KvMemory, PagesHaveALimit) {
   const bundle::Dims dims = {64, 100, 1, 1, 1, 8, 128, 16};
-  EXPECT_FALSE(KvPool::Make(dims, 0).has_value());
-  EXPECT_FALSE(KvPool::Make(dims, kMaxPages + 1).has_value());
+  EXPECT_FALSE(KvMemory::Make(dims, 0).has_value());
+  EXPECT_FALSE(KvMemory::Make(dims, kMaxPages + 1).has_value());
 }
 
-TEST(KvPool, PlaneViewNamesTheSameElements) {
+TEST(KvMemory, PlaneViewNamesTheSameElements) {
   const bundle::Dims dims = {64, 100, 3, 4, 2, 16, 128, 32};
-  auto pool = KvPool::Make(dims, 1);
+  auto pool = KvMemory::Make(dims, 1);
   ASSERT_TRUE(pool.has_value());
   const kernels::KvLayout planes = pool->PlaneLayout();
   EXPECT_EQ(planes.PageElements(), pool->layout().PageElements());

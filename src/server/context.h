@@ -8,9 +8,9 @@
 
 #include "base/clock.h"
 #include "engine/engine.h"
-#include "server/chat_prompt.h"
 #include "server/served_model.h"
 #include "server/task_thread.h"
+#include "text/chat_prompt.h"
 
 namespace tessera::server {
 
@@ -22,7 +22,7 @@ struct ApiOptions {
 
 struct Context {
   ServedModel model;
-  SpecialTokens specials;  // Of model.tokenizer.
+  text::SpecialTokens specials;  // Of model.tokenizer.
   ApiOptions options;
   engine::Engine* engine = nullptr;
   TaskThread* tasks = nullptr;

@@ -11,7 +11,7 @@ namespace tessera::server {
 HttpService::HttpService(ServedModel model, std::unique_ptr<engine::Engine> engine,
                          ApiOptions options, const Clock& clock)
     : engine_(std::move(engine)), tasks_(std::make_unique<TaskThread>()), context_([&] {
-        SpecialTokens specials(*model.tokenizer);
+        text::SpecialTokens specials(*model.tokenizer);
         return std::make_unique<const Context>(Context{.model = std::move(model),
                                                        .specials = std::move(specials),
                                                        .options = std::move(options),

@@ -8,7 +8,7 @@ namespace tessera::runtime {
 
 void RunOp(Executor& ex, const bundle::AttentionStep& step, Worker* worker) {
   const bundle::Dims& dims = ex.dims();
-  const KvPool& kv = ex.kv();
+  const KvMemory& kv = ex.kv();
   const int64_t ldq = ex.columns(step.in);
   const bool quantise = ex.kind(step.out) == bundle::BufferKind::kQuantised;
   kernels::AttentionArgs args;

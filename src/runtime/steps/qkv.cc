@@ -102,7 +102,7 @@ void Queries(const Qkv& c, int64_t begin, int64_t end) {
 
 /// Writes one KV head's rows of the tile into the pages of their sequences.
 void WriteKv(const Qkv& c, int64_t kv_head, const float* k, const float* v, int64_t ld) {
-  KvPool& kv = c.ex.kv();
+  KvMemory& kv = c.ex.kv();
   kernels::KvWriteArgs args;
   args.layout = kv.PlaneLayout();
   args.layer = kv.Plane(c.step.layer, kv_head);

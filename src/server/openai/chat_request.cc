@@ -160,9 +160,10 @@ ApiResult<std::vector<Warning>> NormalizeMessages(json::Value* messages) {
   return warnings;
 }
 
-ApiResult<ChatPrompt> ReadChatPrompt(const json::Object& body, const ServedModel& model,
-                                     const SpecialTokens& specials, int64_t now_unix_seconds,
-                                     std::vector<Warning>* warnings) {
+ApiResult<text::ChatPrompt> ReadChatPrompt(const json::Object& body, const ServedModel& model,
+                                           const text::SpecialTokens& specials,
+                                           int64_t now_unix_seconds,
+                                           std::vector<Warning>* warnings) {
   const json::Value* messages = json::Find(body, "messages");
   if (messages == nullptr)
     return std::unexpected(BadField("messages", "the field messages is missing"));
@@ -181,7 +182,8 @@ ApiResult<ChatPrompt> ReadChatPrompt(const json::Object& body, const ServedModel
   input.vars = model.template_vars;
   if (const json::Value* extra = json::Find(body, "chat_template_kwargs"))
     for (const auto& [key, value] : extra->get_object()) input.vars.insert_or_assign(key, value);
-  auto prompt = BuildChatPrompt(std::move(input), *model.chat_template, *model.tokenizer, specials);
+  auto prompt =
+      text::BuildChatPrompt(std::move(input), *model.chat_template, *model.tokenizer, specials);
   // What a template refuses (raise_exception, a limit) is about the messages, whatever its code.
   if (!prompt.has_value()) return std::unexpected(BadField("messages", prompt.error().ToString()));
   if (prompt->ids.empty())
@@ -191,7 +193,8 @@ ApiResult<ChatPrompt> ReadChatPrompt(const json::Object& body, const ServedModel
 }
 
 ApiResult<ChatRequest> ReadChatRequest(std::string_view body, const ServedModel& model,
-                                       const SpecialTokens& specials, int64_t now_unix_seconds) {
+                                       const text::SpecialTokens& specials,
+                                       int64_t now_unix_seconds) {
   auto checked = ReadBody(body, kChat, model);
   if (!checked.has_value()) return std::unexpected(std::move(checked).error());
   auto fields = ReadGenerationFields(checked->body, kChat, model);

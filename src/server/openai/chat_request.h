@@ -8,27 +8,28 @@
 #include <string_view>
 #include <vector>
 
-#include "server/chat_prompt.h"
 #include "server/openai/generation_fields.h"
-#include "text/chat_template.h"
+#include "text/chat_prompt.h"
 
 namespace tessera::server::openai {
 
 struct ChatRequest {
   GenerationFields fields;
-  ChatPrompt prompt;
+  text::ChatPrompt prompt;
 };
 
 /// Parses, checks, renders, tokenises. `now` is what a template's strftime_now shows.
 ApiResult<ChatRequest> ReadChatRequest(std::string_view body, const ServedModel& model,
-                                       const SpecialTokens& specials, int64_t now_unix_seconds);
+                                       const text::SpecialTokens& specials,
+                                       int64_t now_unix_seconds);
 
 /// Checks `messages` and normalises them in place.
 ApiResult<std::vector<Warning>> NormalizeMessages(json::Value* messages);
 
 /// Renders and tokenises the `messages` of a checked body (chat and /tokenize). Appends warnings.
-ApiResult<ChatPrompt> ReadChatPrompt(const json::Object& body, const ServedModel& model,
-                                     const SpecialTokens& specials, int64_t now_unix_seconds,
-                                     std::vector<Warning>* warnings);
+ApiResult<text::ChatPrompt> ReadChatPrompt(const json::Object& body, const ServedModel& model,
+                                           const text::SpecialTokens& specials,
+                                           int64_t now_unix_seconds,
+                                           std::vector<Warning>* warnings);
 
 }  // namespace tessera::server::openai

@@ -17,7 +17,7 @@ namespace engine = tessera::engine;
 namespace json = tessera::json;
 namespace openai = tessera::server::openai;
 using tessera::server::ServedModel;
-using tessera::server::SpecialTokens;
+using tessera::text::SpecialTokens;
 
 struct NoSink : engine::Sink {
   void OnToken(engine::TokenOutput) override {}

@@ -33,7 +33,7 @@ ApiResult<CompletionRequest> Completion(std::string_view members) {
   return ReadCompletionRequest(CompletionBody(members), Model());
 }
 ApiResult<ChatRequest> Chat(std::string_view body) {
-  static const SpecialTokens specials(*Model().tokenizer);
+  static const text::SpecialTokens specials(*Model().tokenizer);
   return ReadChatRequest(body, Model(), specials, 0);
 }
 
@@ -371,7 +371,8 @@ TEST(ChatRequest, MessagesAreNormalisedAndEachChangeIsTold) {
 TEST(ChatRequest, AModelWithoutTemplateSaysSo) {
   ServedModel model = testing::FakeServedModel();
   model.chat_template = nullptr;
-  const auto request = ReadChatRequest(ChatBody(""), model, SpecialTokens(*model.tokenizer), 0);
+  const auto request =
+      ReadChatRequest(ChatBody(""), model, text::SpecialTokens(*model.tokenizer), 0);
   ASSERT_FALSE(request.has_value());
   EXPECT_NE(request.error().message.find("no chat template"), std::string::npos);
 }

@@ -21,12 +21,12 @@
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
 
-namespace tessera::server {
+namespace tessera::text {
 
 /// The texts of a tokenizer's special tokens, searched leftmost, longest first. Immutable.
 class SpecialTokens {
  public:
-  explicit SpecialTokens(const text::Tokenizer& tokenizer);
+  explicit SpecialTokens(const Tokenizer& tokenizer);
   explicit SpecialTokens(std::vector<std::string> texts);
 
   struct Match {
@@ -49,13 +49,13 @@ struct PromptSegment {
 
 struct ChatPrompt {
   std::string text;  // As the template wrote it.
-  std::vector<text::TokenId> ids;
+  std::vector<TokenId> ids;
 };
 
-/// `input.messages` as normalised by the dialect. BOS is not added: templates write it.
+/// `input.messages` as normalised by the caller. BOS is not added: templates write it.
 /// Errors are the template's or the tokenizer's.
-Result<ChatPrompt> BuildChatPrompt(text::RenderInput input, const text::ChatTemplate& chat_template,
-                                   const text::Tokenizer& tokenizer, const SpecialTokens& specials);
+Result<ChatPrompt> BuildChatPrompt(RenderInput input, const ChatTemplate& chat_template,
+                                   const Tokenizer& tokenizer, const SpecialTokens& specials);
 
 // The parts, for tests.
 
@@ -69,4 +69,4 @@ size_t GuardStrings(const SpecialTokens& specials, std::string_view marker, json
 std::vector<PromptSegment> SplitPrompt(std::string_view rendered, std::string_view marker,
                                        const SpecialTokens& specials);
 
-}  // namespace tessera::server
+}  // namespace tessera::text

@@ -1,38 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/chat_prompt.h"
+#include "text/chat_prompt.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "base/random.h"
-#include "support/fake_model.h"
+#include "support/fake_text.h"
 
-namespace tessera::server {
+namespace tessera::text {
 namespace {
 
 using testing::FakeChatTemplate;
-using testing::FakeServedModel;
-using testing::kImEnd;
-using testing::kImStart;
+using testing::FakeTokenizer;
+
+constexpr TokenId kImStart = 256;
+constexpr TokenId kImEnd = 257;
+
+const FakeTokenizer& TheTokenizer() {
+  static const FakeTokenizer tokenizer({"<|im_start|>", "<|im_end|>", "<|endoftext|>"});
+  return tokenizer;
+}
 
 const SpecialTokens& Specials() {
-  static const SpecialTokens specials(*FakeServedModel().tokenizer);
+  static const SpecialTokens specials(TheTokenizer());
   return specials;
 }
 
-text::RenderInput Chat(std::vector<std::string> contents) {
+RenderInput Chat(std::vector<std::string> contents) {
   json::Array messages;
   for (const std::string& content : contents)
     messages.push_back({{"role", "user"}, {"content", content}});
-  text::RenderInput input;
+  RenderInput input;
   input.messages = std::move(messages);
   return input;
 }
 
 Result<ChatPrompt> Build(std::vector<std::string> contents) {
-  return BuildChatPrompt(Chat(std::move(contents)), FakeChatTemplate(),
-                         *FakeServedModel().tokenizer, Specials());
+  return BuildChatPrompt(Chat(std::move(contents)), FakeChatTemplate(), TheTokenizer(), Specials());
 }
 
 TEST(SpecialTokens, FindsLeftmostLongest) {
@@ -48,7 +53,7 @@ TEST(ChatPrompt, OrdinaryTextIsEncodedAsThePlainWayDoes) {
   const std::string rendered =
       FakeChatTemplate().Render(Chat({"Hello <b>world</b>", "\u65e5\u672c"})).value();
   EXPECT_EQ(prompt->text, rendered);
-  EXPECT_EQ(prompt->ids, FakeServedModel().tokenizer->Encode(rendered, {false, true}).value());
+  EXPECT_EQ(prompt->ids, TheTokenizer().Encode(rendered, {false, true}).value());
 }
 
 TEST(ChatPrompt, AUsersSpecialTokenIsOnlyText) {
@@ -57,7 +62,7 @@ TEST(ChatPrompt, AUsersSpecialTokenIsOnlyText) {
   ASSERT_TRUE(prompt.has_value());
   EXPECT_EQ(std::ranges::count(prompt->ids, kImStart), 2) << "user turn and generation prompt";
   EXPECT_EQ(std::ranges::count(prompt->ids, kImEnd), 1) << "end of the user turn";
-  EXPECT_EQ(FakeServedModel().tokenizer->Decode(prompt->ids, false).value(),
+  EXPECT_EQ(TheTokenizer().Decode(prompt->ids, false).value(),
             "<|im_start|>user\n" + evil + "<|im_end|>\n<|im_start|>assistant\n");
 }
 
@@ -115,10 +120,10 @@ TEST(ChatPrompt, NoMessageCanForgeASpecialToken) {
     for (uint64_t n = random.Below(8); n > 0; --n) content += parts[random.Below(parts.size())];
     const auto prompt = Build({content, "second"});
     ASSERT_TRUE(prompt.has_value());
-    EXPECT_EQ(std::ranges::count_if(prompt->ids, [](text::TokenId id) { return id >= 256; }), 5);
-    EXPECT_EQ(FakeServedModel().tokenizer->Decode(prompt->ids, false).value(), prompt->text);
+    EXPECT_EQ(std::ranges::count_if(prompt->ids, [](TokenId id) { return id >= 256; }), 5);
+    EXPECT_EQ(TheTokenizer().Decode(prompt->ids, false).value(), prompt->text);
   }
 }
 
 }  // namespace
-}  // namespace tessera::server
+}  // namespace tessera::text

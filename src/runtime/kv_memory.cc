@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/kv_pool.h"
+#include "runtime/kv_memory.h"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 
 namespace tessera::runtime {
 
-Result<KvPool> KvPool::Make(const bundle::Dims& dims, int64_t pages) {
+Result<KvMemory> KvMemory::Make(const bundle::Dims& dims, int64_t pages) {
   if (pages < 1 || pages > kMaxPages)
     return Fail(InvalidArgument(fmt::format("{} KV pages, expected 1 to {}", pages, kMaxPages)));
   const kernels::KvLayout layout{dims.layers, dims.kv_heads, dims.head_dim, dims.page_tokens};
@@ -20,10 +20,10 @@ Result<KvPool> KvPool::Make(const bundle::Dims& dims, int64_t pages) {
     return Fail(
         ResourceExhausted(fmt::format("{} KV pages of {} bytes", pages, layout.PageBytes())));
   TESSERA_ASSIGN_OR_RETURN(Mapping memory, Mapping::Reserve(bytes, true));
-  return KvPool(layout, pages, std::move(memory));
+  return KvMemory(layout, pages, std::move(memory));
 }
 
-void KvPool::Copy(PageId from, PageId to) {
+void KvMemory::Copy(PageId from, PageId to) {
   TESSERA_CHECK(from >= 0 && from < pages_ && to >= 0 && to < pages_);
   if (from == to) return;
   const int64_t elements = layout_.PageElements();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/chat_prompt.h"
+#include "text/chat_prompt.h"
 
 #include <algorithm>
 #include <utility>
 
-namespace tessera::server {
+namespace tessera::text {
 namespace {
 
 /// Private use characters: valid in UTF-8 and JSON, meaningless in text.
@@ -66,10 +66,10 @@ bool HasGuard(const std::vector<size_t>& guards, size_t begin, size_t end) {
 
 }  // namespace
 
-SpecialTokens::SpecialTokens(const text::Tokenizer& tokenizer)
+SpecialTokens::SpecialTokens(const Tokenizer& tokenizer)
     : SpecialTokens([&tokenizer] {
         std::vector<std::string> texts;
-        for (text::TokenId id = 0; id < tokenizer.vocab_size(); ++id)
+        for (TokenId id = 0; id < tokenizer.vocab_size(); ++id)
           if (tokenizer.IsSpecial(id)) texts.push_back(tokenizer.TokenText(id));
         return texts;
       }()) {}
@@ -151,9 +151,8 @@ std::vector<PromptSegment> SplitPrompt(std::string_view rendered, std::string_vi
   return segments;
 }
 
-Result<ChatPrompt> BuildChatPrompt(text::RenderInput input, const text::ChatTemplate& chat_template,
-                                   const text::Tokenizer& tokenizer,
-                                   const SpecialTokens& specials) {
+Result<ChatPrompt> BuildChatPrompt(RenderInput input, const ChatTemplate& chat_template,
+                                   const Tokenizer& tokenizer, const SpecialTokens& specials) {
   // Documents and tools are written by users just as messages are.
   std::string everything = json::Serialize(input.messages) + json::Serialize(input.documents) +
                            json::Serialize(input.tools) + chat_template.source();
@@ -164,14 +163,14 @@ Result<ChatPrompt> BuildChatPrompt(text::RenderInput input, const text::ChatTemp
   TESSERA_ASSIGN_OR_RETURN(std::string rendered, chat_template.Render(input));
   if (guards == 0) {
     TESSERA_ASSIGN_OR_RETURN(
-        std::vector<text::TokenId> ids,
+        std::vector<TokenId> ids,
         tokenizer.Encode(rendered, {.add_special = false, .parse_special = true}));
     return ChatPrompt{std::move(rendered), std::move(ids)};
   }
   ChatPrompt prompt;
   for (const PromptSegment& segment : SplitPrompt(rendered, marker, specials)) {
     TESSERA_ASSIGN_OR_RETURN(
-        const std::vector<text::TokenId> ids,
+        const std::vector<TokenId> ids,
         tokenizer.Encode(segment.text,
                          {.add_special = false, .parse_special = segment.parse_special}));
     prompt.text += segment.text;
@@ -180,4 +179,4 @@ Result<ChatPrompt> BuildChatPrompt(text::RenderInput input, const text::ChatTemp
   return prompt;
 }
 
-}  // namespace tessera::server
+}  // namespace tessera::text

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// KvPool: the pages of KV memory, f16, one reservation. Which page belongs to whom is the engine's
-// business. A page that was never written costs no memory.
+// KvMemory: the pages of KV memory, f16, one reservation. Which page belongs to whom is the
+// engine's business. A page that was never written costs no memory.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@
 
 namespace tessera::runtime {
 
-class KvPool {
+class KvMemory {
  public:
-  static Result<KvPool> Make(const bundle::Dims& dims, int64_t pages);
+  static Result<KvMemory> Make(const bundle::Dims& dims, int64_t pages);
 
   int64_t pages() const { return pages_; }
   uint16_t* data() const { return reinterpret_cast<uint16_t*>(memory_.data()); }
@@ -30,7 +30,7 @@ class KvPool {
   void Copy(PageId from, PageId to);
 
  private:
-  KvPool(const kernels::KvLayout& layout, int64_t pages, Mapping memory)
+  KvMemory(const kernels::KvLayout& layout, int64_t pages, Mapping memory)
       : layout_(layout), pages_(pages), memory_(std::move(memory)) {}
   kernels::KvLayout layout_;
   int64_t pages_;
