@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "formats/limits.h"
+#include "formats/source_file.h"
 
 namespace tessera::formats::safetensors {
 namespace {
@@ -184,30 +185,14 @@ Result<ParameterIndex> ParseUnnamed(SourceFile file) {
   return index;
 }
 
-Result<ParameterIndex> ParseFile(SourceFile file) {
-  const std::string name = file.path.string();
-  auto index = ParseUnnamed(std::move(file));
-  if (!index.has_value()) return Fail(index.error().WithContext(name));
-  return index;
-}
-
 }  // namespace
 
 Result<ParameterIndex> Parse(ByteSpan bytes, const std::filesystem::path& path) {
-  SourceFile file;
-  file.path = path;
-  file.format = Format::kSafetensors;
-  file.bytes = bytes;
-  return ParseFile(std::move(file));
+  return ParseNamed(ParseUnnamed, FromBytes(Format::kSafetensors, bytes, path));
 }
 
 Result<ParameterIndex> Open(std::shared_ptr<const MappedFile> mapping) {
-  SourceFile file;
-  file.path = mapping->path();
-  file.format = Format::kSafetensors;
-  file.bytes = mapping->bytes();
-  file.mapping = std::move(mapping);
-  return ParseFile(std::move(file));
+  return ParseNamed(ParseUnnamed, FromMapping(Format::kSafetensors, std::move(mapping)));
 }
 
 }  // namespace tessera::formats::safetensors
