@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <fstream>
 
@@ -82,6 +83,25 @@ TEST(File, ErrorsNameThePath) {
   EXPECT_THAT(missing.error().ToString(), HasSubstr("missing"));
   EXPECT_EQ(MappedFile::Open(dir.path()).error().code(), Code::kInvalidArgument);
   EXPECT_FALSE(WriteFileAtomic(dir.path() / "no" / "folder", "x").ok());
+}
+
+TEST(File, WhatIsNoRegularFileIsRefusedAtOnce) {
+  testing::TempDir dir;
+  const auto fifo = dir.path() / "fifo";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);  // Nobody writes: waiting for it would never end.
+  EXPECT_EQ(MappedFile::Open(fifo).error().code(), Code::kInvalidArgument);
+  EXPECT_EQ(ReadFile(fifo, 10).error().code(), Code::kInvalidArgument);
+  EXPECT_EQ(ReadFile("/dev/zero", 10).error().code(), Code::kInvalidArgument);
+}
+
+TEST(File, ADanglingLinkIsPresent) {
+  testing::TempDir dir;
+  EXPECT_FALSE(IsPresent(dir.path() / "link"));
+  std::filesystem::create_symlink("nowhere", dir.path() / "link");
+  std::filesystem::create_symlink("loop", dir.path() / "loop");
+  EXPECT_TRUE(IsPresent(dir.path() / "link"));
+  EXPECT_TRUE(IsPresent(dir.path() / "loop"));
+  EXPECT_TRUE(IsPresent(dir.path()));
 }
 
 TEST(File, AFullDiskLeavesNothingBehind) {

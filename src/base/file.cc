@@ -48,6 +48,10 @@ Result<FileIdentity> IdentityOf(int fd, const std::filesystem::path& path) {
                       Nanoseconds(info.st_mtim), Nanoseconds(info.st_ctim)};
 }
 
+/// A FIFO or device of a repository must be refused by SizeOf(), not waited for: O_NONBLOCK, which
+/// changes nothing for regular files.
+constexpr int kReadOnly = O_RDONLY | O_NONBLOCK;
+
 int OpenRetrying(const std::filesystem::path& path, int flags, mode_t mode = 0) {
   int fd;
   do {
@@ -94,8 +98,14 @@ Status ErrnoStatus(int error, std::string_view what, const std::filesystem::path
   }
 }
 
+bool IsPresent(const std::filesystem::path& path) {
+  std::error_code error;
+  return std::filesystem::symlink_status(path, error).type() !=
+         std::filesystem::file_type::not_found;
+}
+
 Result<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::filesystem::path& path) {
-  const Descriptor fd(OpenRetrying(path, O_RDONLY));
+  const Descriptor fd(OpenRetrying(path, kReadOnly));
   if (fd.get() < 0) return Fail(ErrnoStatus(errno, "opening", path));
   TESSERA_ASSIGN_OR_RETURN(const FileIdentity identity, IdentityOf(fd.get(), path));
   const uint64_t size = identity.bytes;
@@ -122,7 +132,7 @@ void MappedFile::WillNeed(uint64_t offset, uint64_t size) const {
 }
 
 Result<std::string> ReadFile(const std::filesystem::path& path, uint64_t max_bytes) {
-  const Descriptor fd(OpenRetrying(path, O_RDONLY));
+  const Descriptor fd(OpenRetrying(path, kReadOnly));
   if (fd.get() < 0) return Fail(ErrnoStatus(errno, "opening", path));
   TESSERA_ASSIGN_OR_RETURN(const FileIdentity identity, IdentityOf(fd.get(), path));
   const uint64_t size = identity.bytes;

@@ -33,7 +33,8 @@ struct FileIdentity {
 /// replace by rename.
 class MappedFile {
  public:
-  /// kNotFound, kPermissionDenied, kInvalidArgument (a folder), kUnavailable (other errno).
+  /// kNotFound, kPermissionDenied, kInvalidArgument (a folder, FIFO or device), kUnavailable (other
+  /// errno).
   static Result<std::shared_ptr<const MappedFile>> Open(const std::filesystem::path& path);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
@@ -53,6 +54,10 @@ class MappedFile {
   ByteSpan bytes_;
   FileIdentity identity_;
 };
+
+/// Whether the folder has an entry of this name, be it a dangling link or one that may not be
+/// examined: what is present and cannot be read is an error, only what is absent may be left out.
+bool IsPresent(const std::filesystem::path& path);
 
 /// The whole file as text. kResourceExhausted if it is larger than `max_bytes`.
 Result<std::string> ReadFile(const std::filesystem::path& path, uint64_t max_bytes);

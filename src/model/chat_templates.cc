@@ -91,10 +91,10 @@ Result<std::vector<NamedTemplate>> ReadHfChatTemplates(const fs::path& folder,
         PutMember(templates, *tokenizer_config).WithContext("tokenizer_config.json"));
   }
   std::error_code ignored;  // A file that cannot be examined is not there.
-  if (fs::exists(folder / "chat_template.json", ignored)) {
+  if (IsPresent(folder / "chat_template.json")) {
     TESSERA_RETURN_IF_ERROR(PutJsonFile(templates, folder / "chat_template.json"));
   }
-  if (fs::exists(folder / "chat_template.jinja", ignored)) {
+  if (IsPresent(folder / "chat_template.jinja")) {
     TESSERA_ASSIGN_OR_RETURN(std::string text,
                              ReadFile(folder / "chat_template.jinja", kMaxTemplateBytes));
     TESSERA_RETURN_IF_ERROR(Put(templates, std::string(kDefault), std::move(text)));

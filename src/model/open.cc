@@ -24,8 +24,7 @@ namespace fs = std::filesystem;
 Result<json::Value> ReadJsonFile(const fs::path& folder, ModelSource& source, std::string_view name,
                                  uint64_t max_bytes, bool required) {
   const fs::path path = folder / name;
-  std::error_code ignored;  // What cannot be examined is opened below, or counts as absent.
-  if (!required && !fs::exists(path, ignored)) return json::Value();
+  if (!required && !IsPresent(path)) return json::Value();
   TESSERA_ASSIGN_OR_RETURN(std::string text, ReadFile(path, max_bytes));
   const json::Limits limits{.max_bytes = max_bytes};
   TESSERA_ASSIGN_OR_RETURN(json::Value value, json::Parse(text, limits, path.string()));
@@ -97,7 +96,7 @@ Result<ModelSource> OpenModel(const fs::path& path) {
     TESSERA_RETURN_IF_ERROR(OpenGguf(source).WithContext(path.string()));
     return source;
   }
-  if (!fs::exists(folder / "config.json", ignored)) {
+  if (!IsPresent(folder / "config.json")) {
     return Fail(NotFound(fmt::format(
         "{} has no config.json: a model is a GGUF, or a folder with config.json, tokenizer.json "
         "and weights",

@@ -83,6 +83,19 @@ TEST(Open, GathersARepository) {
   EXPECT_THAT(source.warnings, IsEmpty());
 }
 
+TEST(Open, AnOptionalFileThatCannotBeReadIsNotLeftOut) {
+  // What a cleaned-up download cache leaves: a link to a file that is gone.
+  for (const std::string name :
+       {"generation_config.json", "tokenizer_config.json", "chat_template.jinja"}) {
+    CopiedRepository repository;
+    repository.Remove(name);
+    ASSERT_TRUE(repository.Open().ok()) << name;
+    fs::create_symlink("gone", repository.path() / name);
+    EXPECT_EQ(repository.Open().code(), Code::kNotFound) << name;
+    EXPECT_THAT(repository.Open().ToString(), HasSubstr(name));
+  }
+}
+
 TEST(Open, GathersAGgufAndKeepsItsTokenizerWhenMoved) {
   ModelSource opened = MustOpen(Shared("fixtures/tiny_llama/tiny-f16.gguf"));
   const ModelSource source = std::move(opened);
