@@ -1,6 +1,6 @@
 # tessera_layer(NAME SOURCES ... [DEPS layer ...] [LIBS target ...] [TESTS ...] [FUZZ ...])
 # makes the library tessera_NAME of src/NAME, one test binary NAME_test of its *_test.cc files,
-# and one binary per fuzzer. DEPS must agree with src/LAYERS; tools/layers_test.py compares them.
+# and one binary per fuzzer. DEPS must agree with src/LAYERS; tools/tidy.py compares them.
 function(tessera_layer name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LIBS;TESTS;TEST_LIBS;FUZZ" ${ARGN})
   set(lib tessera_${name})

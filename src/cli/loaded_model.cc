@@ -75,8 +75,13 @@ Status ReadDocuments(const LoadOptions& options, LoadedModel* loaded) {
   loaded->template_vars["bos_token"] = special.bos_text;
   loaded->template_vars["eos_token"] = special.eos_text;
   std::vector<std::string> warnings;
-  TESSERA_ASSIGN_OR_RETURN(loaded->generation,
+  TESSERA_ASSIGN_OR_RETURN(const model::GenerationDefaults defaults,
                            model::ReadHfGeneration(generation.get_object(), warnings));
+  loaded->sampling = {.temperature = defaults.temperature,
+                      .top_p = defaults.top_p,
+                      .top_k = defaults.top_k,
+                      .min_p = defaults.min_p,
+                      .repetition_penalty = defaults.repetition_penalty};
   for (const std::string& warning : warnings) fmt::print(stderr, "warning: {}\n", warning);
 
   std::filesystem::path template_path = options.chat_template;

@@ -13,7 +13,7 @@
 #include "base/json.h"
 #include "base/status.h"
 #include "compiler/compile.h"
-#include "model/open.h"
+#include "engine/sampling_defaults.h"
 #include "runtime/session.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
@@ -46,9 +46,9 @@ struct LoadedModel {
   std::shared_ptr<const text::Tokenizer> tokenizer;
   std::shared_ptr<const text::ChatTemplate> chat_template;  // Null: the model has none.
   std::vector<text::TokenId> eos_ids;
-  json::Object template_vars;  // bos_token, eos_token
-  model::GenerationDefaults generation;
-  std::string fingerprint;  // Bundle key and build, for system_fingerprint.
+  json::Object template_vars;         // bos_token, eos_token
+  engine::SamplingDefaults sampling;  // What the model recommends.
+  std::string fingerprint;            // Bundle key and build, for system_fingerprint.
 };
 
 Result<LoadedModel> LoadModel(const LoadOptions& options);

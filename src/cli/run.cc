@@ -15,6 +15,7 @@
 #include "cli/verbs.h"
 
 #include "base/random.h"
+#include "engine/sampling_defaults.h"
 #include "text/chat_prompt.h"
 
 namespace tessera::cli {
@@ -29,9 +30,8 @@ struct Options {
   std::string prompt;
   std::string system;
   bool raw = false;
-  int64_t max_tokens = 0;  // 0: until the model ends or the context is full.
-  std::optional<double> temperature, top_p, min_p;
-  std::optional<int64_t> top_k;
+  int64_t max_tokens = 0;             // 0: until the model ends or the context is full.
+  engine::SamplingDefaults sampling;  // The flags that were given.
   std::optional<uint64_t> seed;
 };
 
@@ -139,16 +139,13 @@ class Runner {
 
   void ChooseSampling() {
     // The user's flags, else the repository's recommendation, else a default.
-    const model::GenerationDefaults& model = model_.generation;
-    sampling_.temperature = model.temperature.value_or(options_.raw ? 1.0 : kChatTemperature);
-    sampling_.top_p = model.top_p.value_or(options_.raw ? 1.0 : kChatTopP);
-    sampling_.top_k = model.top_k.value_or(0);
-    sampling_.min_p = model.min_p.value_or(0.0);
-    sampling_.repetition_penalty = model.repetition_penalty.value_or(1.0);
-    sampling_.temperature = options_.temperature.value_or(sampling_.temperature);
-    sampling_.top_p = options_.top_p.value_or(sampling_.top_p);
-    sampling_.top_k = options_.top_k.value_or(sampling_.top_k);
-    sampling_.min_p = options_.min_p.value_or(sampling_.min_p);
+    engine::SamplingParams otherwise;
+    if (!options_.raw) {
+      otherwise.temperature = kChatTemperature;
+      otherwise.top_p = kChatTopP;
+    }
+    sampling_ =
+        engine::WithDefaults(options_.sampling, engine::WithDefaults(model_.sampling, otherwise));
     sampling_.seed = options_.seed.value_or(SystemRandom64());
     fmt::print(stderr, "sampling: temperature {}, top_p {}, top_k {}, min_p {}, seed {}\n",
                sampling_.temperature, sampling_.top_p, sampling_.top_k, sampling_.min_p,
@@ -226,13 +223,15 @@ void AddRun(CLI::App* app, Context* context) {
                    "At most so many tokens (0 = until the model ends)")
       ->check(CLI::NonNegativeNumber);
   verb->add_option("--system", options->system, "System prompt");
-  verb->add_option("--temperature", options->temperature, "0 = always the most likely token")
+  verb->add_option("--temperature", options->sampling.temperature,
+                   "0 = always the most likely token")
       ->check(CLI::Range(0.0, 100.0));
-  verb->add_option("--top-p", options->top_p, "Smallest set with this probability")
+  verb->add_option("--top-p", options->sampling.top_p, "Smallest set with this probability")
       ->check(CLI::Range(0.0, 1.0));
-  verb->add_option("--top-k", options->top_k, "The k most likely tokens (0 = all)")
+  verb->add_option("--top-k", options->sampling.top_k, "The k most likely tokens (0 = all)")
       ->check(CLI::NonNegativeNumber);
-  verb->add_option("--min-p", options->min_p, "Tokens at least this likely, relative to the best")
+  verb->add_option("--min-p", options->sampling.min_p,
+                   "Tokens at least this likely, relative to the best")
       ->check(CLI::Range(0.0, 1.0));
   verb->add_option("--seed", options->seed, "Same seed, same answer");
   verb->callback([options, context, verb] {

@@ -61,12 +61,7 @@ server::ServedModel MakeServedModel(const Options& options, LoadedModel* loaded)
   model.chat_template = loaded->chat_template;
   model.template_vars = loaded->template_vars;
   model.eos_ids = loaded->eos_ids;
-  const model::GenerationDefaults& defaults = loaded->generation;
-  model.defaults = {.temperature = defaults.temperature,
-                    .top_p = defaults.top_p,
-                    .top_k = defaults.top_k,
-                    .min_p = defaults.min_p,
-                    .repetition_penalty = defaults.repetition_penalty};
+  model.defaults = loaded->sampling;
   return model;
 }
 

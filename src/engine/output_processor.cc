@@ -1,19 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/output_processor.h"
 
-#include <algorithm>
 #include <utility>
 
+#include "base/utf8.h"
+
 namespace tessera::engine {
-namespace {
-
-int64_t CodePoints(std::string_view text) {
-  return std::ranges::count_if(
-      text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
-}
-
-}  // namespace
-
 OutputProcessor::OutputProcessor(std::unique_ptr<text::Detokenizer> detokenizer,
                                  OutputOptions options, std::span<const TokenId> prompt_tail)
     : detokenizer_(std::move(detokenizer)),

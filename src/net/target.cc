@@ -3,29 +3,14 @@
 // Request targets (RFC 9112 section 3.2, RFC 3986): decoding and normalising.
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "base/utf8.h"
 #include "net/ascii.h"
 #include "net/http.h"
 
 namespace tessera::net {
 namespace {
-
-/// RFC 3629: no overlong forms, no surrogates, at most U+10FFFF.
-bool IsUtf8(std::string_view text) {
-  size_t i = 0;
-  const auto byte = [&](size_t at) { return static_cast<unsigned char>(text[at]); };
-  while (i < text.size()) {
-    const unsigned lead = byte(i);
-    const size_t tail = lead < 0x80 ? 0 : lead < 0xc2 ? 9 : lead < 0xe0 ? 1 : lead < 0xf0 ? 2 : 3;
-    if (tail > 3 || lead > 0xf4 || i + tail >= text.size()) return false;
-    for (size_t k = 1; k <= tail; ++k)
-      if ((byte(i + k) & 0xc0) != 0x80) return false;
-    if ((lead == 0xe0 && byte(i + 1) < 0xa0) || (lead == 0xed && byte(i + 1) > 0x9f) ||
-        (lead == 0xf0 && byte(i + 1) < 0x90) || (lead == 0xf4 && byte(i + 1) > 0x8f))
-      return false;
-    i += tail + 1;
-  }
-  return true;
-}
 
 bool HasControl(std::string_view text) {
   return std::ranges::any_of(text, [](char c) { return !IsFieldChar(c) || c == '\t'; });

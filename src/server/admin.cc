@@ -16,18 +16,17 @@ constexpr Duration kStuckStep = std::chrono::minutes(2);
 
 json::Object ModelCard(const Context& context) {
   const ServedModel& model = context.model;
-  const GenerationDefaults& defaults = model.defaults;
+  const engine::SamplingParams sampling = engine::WithDefaults(model.defaults);
   json::Object card{{"id", model.id},
                     {"object", "model"},
                     {"created", model.created_unix_seconds},
                     {"owned_by", model.owned_by},
                     {"max_model_len", context.engine->max_sequence_tokens()}};
-  card["default_sampling_params"] = {
-      {"temperature", defaults.temperature.value_or(1.0)},
-      {"top_p", defaults.top_p.value_or(1.0)},
-      {"top_k", defaults.top_k.value_or(0)},
-      {"min_p", defaults.min_p.value_or(0.0)},
-      {"repetition_penalty", defaults.repetition_penalty.value_or(1.0)}};
+  card["default_sampling_params"] = {{"temperature", sampling.temperature},
+                                     {"top_p", sampling.top_p},
+                                     {"top_k", sampling.top_k},
+                                     {"min_p", sampling.min_p},
+                                     {"repetition_penalty", sampling.repetition_penalty}};
   return card;
 }
 

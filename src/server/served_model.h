@@ -7,26 +7,16 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/json.h"
 #include "engine/engine.h"
+#include "engine/sampling_defaults.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
 
 namespace tessera::server {
-
-/// Sampling values of the model's generation_config. Order of precedence of every sampling field:
-/// the request, then these, then the defaults of engine::SamplingParams (temperature 1, rest off).
-struct GenerationDefaults {
-  std::optional<double> temperature;
-  std::optional<double> top_p;
-  std::optional<int64_t> top_k;
-  std::optional<double> min_p;
-  std::optional<double> repetition_penalty;
-};
 
 struct ServedModel {
   std::string id;                    // What clients name in `model`.
@@ -43,7 +33,8 @@ struct ServedModel {
   json::Object template_vars;  // bos_token, eos_token, ...: what the template may name.
 
   std::vector<text::TokenId> eos_ids;
-  GenerationDefaults defaults;
+  /// Of the model's generation_config; a request's own values go before them.
+  engine::SamplingDefaults defaults;
 };
 
 /// Is `name` this model?

@@ -16,8 +16,8 @@
 #include <set>
 #include <thread>
 
+#include "base/utf8.h"
 #include "net/client.h"
-#include "server/utf8.h"
 #include "support/fake_service.h"
 
 namespace tessera::server {

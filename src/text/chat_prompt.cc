@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/utf8.h"
+
 namespace tessera::text {
 namespace {
 
@@ -19,7 +21,7 @@ std::string EncodeUtf8(uint32_t code) {  // Of the range above: three bytes.
 /// Bytes of the character at the front: a marker must not split one.
 size_t FirstCharacterBytes(std::string_view text) {
   size_t bytes = 1;
-  while (bytes < text.size() && (static_cast<unsigned char>(text[bytes]) & 0xC0) == 0x80) ++bytes;
+  while (bytes < text.size() && IsUtf8Continuation(text[bytes])) ++bytes;
   return bytes;
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <utility>
 
+#include "base/utf8.h"
 #include "server/openai/answer.h"
 #include "server/openai/logprobs.h"
-#include "server/utf8.h"
 
 namespace tessera::server::openai {
 namespace {

@@ -19,17 +19,19 @@ ApiError TooMany(std::string_view field, size_t count, int64_t limit) {
                   fmt::format("{} has {} entries, expected at most {}", field, count, limit));
 }
 
-void ReadSampling(const json::Object& body, const GenerationDefaults& defaults,
-                  engine::SamplingParams* sampling) {
-  sampling->temperature = NumberOr(body, "temperature", defaults.temperature.value_or(1.0));
-  sampling->top_p = NumberOr(body, "top_p", defaults.top_p.value_or(1.0));
-  sampling->top_k = IntegerOr(body, "top_k", defaults.top_k.value_or(0));
-  sampling->min_p = NumberOr(body, "min_p", defaults.min_p.value_or(0.0));
-  sampling->typical_p = NumberOr(body, "typical_p", 1.0);
-  sampling->repetition_penalty =
-      NumberOr(body, "repetition_penalty", defaults.repetition_penalty.value_or(1.0));
-  sampling->frequency_penalty = NumberOr(body, "frequency_penalty", 0.0);
-  sampling->presence_penalty = NumberOr(body, "presence_penalty", 0.0);
+/// `sampling` holds the defaults of the model.
+void ReadSampling(const json::Object& body, engine::SamplingParams* sampling) {
+  const auto read = [&](std::string_view key, double* value) {
+    *value = NumberOr(body, key, *value);
+  };
+  read("temperature", &sampling->temperature);
+  read("top_p", &sampling->top_p);
+  sampling->top_k = IntegerOr(body, "top_k", sampling->top_k);
+  read("min_p", &sampling->min_p);
+  read("typical_p", &sampling->typical_p);
+  read("repetition_penalty", &sampling->repetition_penalty);
+  read("frequency_penalty", &sampling->frequency_penalty);
+  read("presence_penalty", &sampling->presence_penalty);
   const json::Value* seed = json::Find(body, "seed");
   sampling->seed =
       seed == nullptr ? SystemRandom64() : static_cast<uint64_t>(IntegerOr(body, "seed", 0));
@@ -198,7 +200,8 @@ ApiResult<GenerationFields> ReadGenerationFields(const json::Object& body, unsig
                                                  const ServedModel& model) {
   const int64_t vocab_size = model.tokenizer->vocab_size();
   GenerationFields fields;
-  ReadSampling(body, model.defaults, &fields.sampling);
+  fields.sampling = engine::WithDefaults(model.defaults);
+  ReadSampling(body, &fields.sampling);
   fields.min_tokens = IntegerOr(body, "min_tokens", 0);
   fields.ignore_eos = BoolOr(body, "ignore_eos", false);
   fields.include_stop = BoolOr(body, "include_stop_str_in_output", false);

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "server/utf8.h"
+#include "base/utf8.h"
 
 namespace tessera::server::openai {
 namespace {

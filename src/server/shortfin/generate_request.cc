@@ -53,22 +53,23 @@ Result<double> NumberIn(const json::Object& object, std::string_view key, double
 }
 
 /// A field that is absent takes the server's value; one that is null is off.
-double Default(const json::Object& object, std::string_view key, std::optional<double> server,
-               double off) {
-  return object.contains(key) ? off : server.value_or(off);
+template <class T>
+T Default(const json::Object& object, std::string_view key, T server, T off) {
+  return object.contains(key) ? off : server;
 }
 
 Status ReadSampling(const json::Object& object, const ServedModel& model, GeneratePrompt* prompt) {
   engine::SamplingParams& sampling = prompt->sampling;
-  const GenerationDefaults& defaults = model.defaults;
+  const engine::SamplingParams off;
+  sampling = engine::WithDefaults(model.defaults);
+  const auto number = [&](std::string_view key, double server, double off_value, double high) {
+    return NumberIn(object, key, Default(object, key, server, off_value), 0, high);
+  };
   TESSERA_ASSIGN_OR_RETURN(sampling.temperature,
-                           NumberIn(object, "temperature",
-                                    Default(object, "temperature", defaults.temperature, 1), 0, 2));
-  TESSERA_ASSIGN_OR_RETURN(
-      sampling.top_p, NumberIn(object, "top_p", Default(object, "top_p", defaults.top_p, 1), 0, 1));
-  TESSERA_ASSIGN_OR_RETURN(
-      sampling.min_p, NumberIn(object, "min_p", Default(object, "min_p", defaults.min_p, 0), 0, 1));
-  const int64_t top_k = object.contains("top_k") ? 0 : defaults.top_k.value_or(0);
+                           number("temperature", sampling.temperature, off.temperature, 2));
+  TESSERA_ASSIGN_OR_RETURN(sampling.top_p, number("top_p", sampling.top_p, off.top_p, 1));
+  TESSERA_ASSIGN_OR_RETURN(sampling.min_p, number("min_p", sampling.min_p, off.min_p, 1));
+  const int64_t top_k = Default(object, "top_k", sampling.top_k, off.top_k);
   TESSERA_ASSIGN_OR_RETURN(sampling.top_k, json::GetInt(object, "top_k", top_k));
   TESSERA_ASSIGN_OR_RETURN(
       const int64_t seed,

@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/utf8.h"
+#include "base/utf8.h"
 
 #include <algorithm>
 
-namespace tessera::server {
-namespace {
+namespace tessera {
 
-bool IsContinuation(char c) {
-  return (static_cast<unsigned char>(c) & 0xC0) == 0x80;
-}
-
-/// Bytes of the well-formed character at the front, 0 if there is none.
-size_t CharacterBytes(std::string_view text) {
+size_t Utf8CharacterBytes(std::string_view text) {
+  if (text.empty()) return 0;
   const auto lead = static_cast<unsigned char>(text[0]);
   if (lead < 0x80) return 1;
   size_t size = 0;
@@ -32,14 +27,12 @@ size_t CharacterBytes(std::string_view text) {
   if (text.size() < size) return 0;
   const auto second = static_cast<unsigned char>(text[1]);
   if (second < low || second > high) return 0;
-  return std::ranges::all_of(text.substr(2, size - 2), IsContinuation) ? size : 0;
+  return std::ranges::all_of(text.substr(2, size - 2), IsUtf8Continuation) ? size : 0;
 }
-
-}  // namespace
 
 bool IsUtf8(std::string_view bytes) {
   while (!bytes.empty()) {
-    const size_t size = CharacterBytes(bytes);
+    const size_t size = Utf8CharacterBytes(bytes);
     if (size == 0) return false;
     bytes.remove_prefix(size);
   }
@@ -47,7 +40,7 @@ bool IsUtf8(std::string_view bytes) {
 }
 
 int64_t CodePoints(std::string_view text) {
-  return std::ranges::count_if(text, [](char c) { return !IsContinuation(c); });
+  return std::ranges::count_if(text, [](char c) { return !IsUtf8Continuation(c); });
 }
 
-}  // namespace tessera::server
+}  // namespace tessera
