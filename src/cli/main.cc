@@ -5,10 +5,14 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <filesystem>
+#include <iostream>
 #include <string>
 #include <vector>
 
@@ -20,13 +24,29 @@
 
 namespace tessera::cli {
 
+namespace {
+
+/// Flushes stdout. kUnavailable if any write to it failed since the start.
+Status CheckStdout() {
+  errno = 0;
+  const bool is_flushed = std::fflush(stdout) == 0;
+  if (is_flushed && std::ferror(stdout) == 0) return {};
+  return Unavailable(fmt::format("the output could not be written to stdout{}{}",
+                                 errno != 0 ? ": " : "", errno != 0 ? std::strerror(errno) : ""));
+}
+
+}  // namespace
+
 void RunVerb(Context* context, const std::function<Status()>& verb) {
   Status status;
   try {
     status = verb();
   } catch (const std::exception& error) {
-    status = Internal(error.what());
+    // fmt throws when a write to stdout fails; the check below says it better.
+    if (std::ferror(stdout) == 0) status = Internal(error.what());
   }
+  // Once for all verbs: what a full disk or a closed pipe took is an error, not silence.
+  if (const Status written = CheckStdout(); status.ok()) status = written;
   if (status.ok()) return;
   context->exit_code = 1;
   fmt::print(stderr, "tessera: {}\n", status.ToString());
@@ -76,6 +96,10 @@ int Main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     const bool asked = error.get_exit_code() == 0;  // --help, --version
     app.exit(error);
+    if (asked && !std::cout.flush()) {
+      fmt::print(stderr, "tessera: the output could not be written to stdout\n");
+      return 1;
+    }
     return asked ? 0 : kUsageError;
   }
   return context.exit_code;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
@@ -24,6 +25,9 @@ namespace {
 // Where neither the user nor the repository says how to sample, a chat reads best a little cooled.
 constexpr double kChatTemperature = 0.7;
 constexpr double kChatTopP = 0.95;
+// As shells report a program that SIGINT ended: scripts must not take the cut answer for a whole
+// one.
+constexpr int kInterruptedExit = 128 + SIGINT;
 
 struct Options {
   LoadOptions load;
@@ -81,12 +85,12 @@ class Runner {
   }
 
   /// -p: one answer.
-  Status Once() {
+  Result<Answer> Once() {
     if (options_.raw) {
       TESSERA_ASSIGN_OR_RETURN(auto ids, model_.tokenizer->Encode(options_.prompt, {}));
-      return StatusOf(Print(std::move(ids)));
+      return Print(std::move(ids));
     }
-    return StatusOf(Say(options_.prompt));
+    return Say(options_.prompt);
   }
 
   Status Chat() {
@@ -100,6 +104,7 @@ class Runner {
       const auto line = lines.Read(&interrupt_);
       if (!line.has_value() || *line == "/exit" || *line == "/bye") break;
       if (line->empty() || Command(*line)) continue;
+      (void)interrupt_.Take();  // One that came as the last answer ended must not stop the next.
       const auto answer = Say(*line);
       if (answer.has_value()) continue;
       // A chat goes on after a refused turn (too long, template error): the turn is taken back.
@@ -242,7 +247,10 @@ void AddRun(CLI::App* app, Context* context) {
       TESSERA_ASSIGN_OR_RETURN(LoadedModel model, LoadModel(options->load));
       Runner runner(*options, std::move(model));
       TESSERA_RETURN_IF_ERROR(runner.Start());
-      return once ? runner.Once() : runner.Chat();
+      if (!once) return runner.Chat();
+      TESSERA_ASSIGN_OR_RETURN(const Answer answer, runner.Once());
+      if (answer.interrupted) context->exit_code = kInterruptedExit;
+      return {};
     });
   });
 }

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// tessera serve MODEL: one model behind the OpenAI API. SIGTERM and SIGINT drain: running answers
-// are finished, new ones refused, then the process ends with 0; a second signal ends it at once.
+// tessera serve MODEL: one model behind the OpenAI API. The port is bound first, so that one in use
+// is an error before any work, and answers "loading" until the model is there. SIGTERM and SIGINT
+// drain: running answers are finished, new ones refused, then the process ends with 0. A second
+// signal, or one while loading, ends it at once.
 #include <fmt/format.h>
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
+#include <atomic>
 #include <chrono>
 #include <csignal>
+#include <future>
+#include <memory>
 #include <thread>
 
 #include "cli/environment.h"
@@ -36,15 +41,39 @@ struct Options {
   int drain_seconds = 30;
 };
 
-/// Blocks the signals in every thread made from now on, so that WaitForSignal gets them.
-sigset_t BlockStopSignals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  return signals;
-}
+/// SIGTERM and SIGINT, taken by a thread of their own. Make it before any other thread: those made
+/// later inherit that the signals are blocked.
+class StopSignals {
+ public:
+  StopSignals() {
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+    // Detached, with its state shared: it may be waiting when the process ends.
+    std::thread([signals, state = state_] {
+      int signal = 0;
+      ::sigwait(&signals, &signal);
+      // Bundles appear by a rename, so nothing half-made can be left behind.
+      if (!state->is_serving) ::_exit(128 + signal);
+      state->first.set_value(signal);
+      ::sigwait(&signals, &signal);
+      ::_exit(1);  // An impatient second signal, although the owner is busy draining.
+    }).detach();
+  }
+
+  /// From now on the first signal is for Wait.
+  void BeginServing() { state_->is_serving = true; }
+  int Wait() { return state_->first.get_future().get(); }
+
+ private:
+  struct State {
+    std::atomic<bool> is_serving{false};
+    std::promise<int> first;
+  };
+  const std::shared_ptr<State> state_ = std::make_shared<State>();
+};
 
 server::ServedModel MakeServedModel(const Options& options, LoadedModel* loaded) {
   server::ServedModel model;
@@ -81,34 +110,40 @@ Result<server::ServiceOptions> MakeServiceOptions(const Options& options) {
   return service;
 }
 
+void PrintServing(const Options& options, const server::ServedModel& model,
+                  const runtime::ModelShape& shape, const std::string& address) {
+  fmt::print(stderr, "serving {} at {}://{}, context {} tokens, KV memory for {} tokens\n",
+             model.id, options.tls_certificate.empty() ? "http" : "https", address,
+             shape.max_seq_len, shape.page_count * shape.page_tokens);
+  const server::GenerationDefaults& defaults = model.defaults;
+  fmt::print(stderr,
+             "sampling unless a request says otherwise: temperature {}, top_p {}, top_k {}, "
+             "min_p {}, repetition_penalty {}\n",
+             defaults.temperature.value_or(1.0), defaults.top_p.value_or(1.0),
+             defaults.top_k.value_or(0), defaults.min_p.value_or(0.0),
+             defaults.repetition_penalty.value_or(1.0));
+}
+
 Status Serve(const Options& options) {
-  const sigset_t signals = BlockStopSignals();
+  StopSignals signals;
   TESSERA_ASSIGN_OR_RETURN(server::ServiceOptions service_options, MakeServiceOptions(options));
+  TESSERA_ASSIGN_OR_RETURN(auto service,
+                           server::HttpService::Listen(std::move(service_options), Clock::Real()));
+  fmt::print(stderr, "listening on {}, loading {}\n", service->address(), options.load.model);
   TESSERA_ASSIGN_OR_RETURN(LoadedModel loaded, LoadModel(options.load));
   const runtime::ModelShape shape = loaded.session->shape();
   server::ServedModel model = MakeServedModel(options, &loaded);
-  const std::string id = model.id;
   engine::EngineOptions engine_options;
   engine_options.queue_length = options.queue_length;
   TESSERA_ASSIGN_OR_RETURN(
       auto engine, engine::Engine::Start(std::move(loaded.session), engine_options, Clock::Real()));
-  TESSERA_ASSIGN_OR_RETURN(auto service,
-                           server::HttpService::Start(std::move(model), std::move(engine),
-                                                      std::move(service_options), Clock::Real()));
-  fmt::print(stderr, "serving {} at {}://{}, context {} tokens, KV memory for {} tokens\n", id,
-             options.tls_certificate.empty() ? "http" : "https", service->address(),
-             shape.max_seq_len, shape.page_count * shape.page_tokens);
+  PrintServing(options, model, shape, service->address());
+  signals.BeginServing();
+  service->Serve(std::move(model), std::move(engine));
 
-  int signal = 0;
-  ::sigwait(&signals, &signal);
+  const int signal = signals.Wait();
   fmt::print(stderr, "{}: finishing running requests, at most {} s\n",
              signal == SIGTERM ? "SIGTERM" : "SIGINT", options.drain_seconds);
-  // An impatient second signal must end the process although this thread is busy draining.
-  std::thread([signals] {
-    int second = 0;
-    ::sigwait(&signals, &second);
-    ::_exit(1);
-  }).detach();
   return service->Drain(std::chrono::seconds(options.drain_seconds));
 }
 

@@ -2,7 +2,8 @@
 //
 // One Add function per verb: it declares the verb's flags on the command line and what runs when
 // the verb is chosen. A verb returns its Status to RunVerb, which prints an error as one line on
-// stderr and sets the exit code: 0 = done, 1 = failed, 2 = wrong usage.
+// stderr and sets the exit code: 0 = done, 1 = failed, 2 = wrong usage, 130 = an answer
+// stopped by Ctrl-C.
 #pragma once
 
 #include <functional>

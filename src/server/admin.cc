@@ -61,6 +61,7 @@ net::Response Metrics(const Context& context) {
   response.body = MetricsPage({.stats = stats,
                                .shape = context.engine->shape(),
                                .model_name = context.model.id,
+                               .warnings = context.warnings->Snapshot(),
                                .vllm_names = context.options.vllm_metrics});
   return response;
 }

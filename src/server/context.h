@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Context: what every route handler works with. Owned by HttpService, immutable while it serves,
-// shared by its worker threads; engine and tasks are thread-safe themselves.
+// shared by its worker threads; engine, tasks and warnings are thread-safe themselves.
 #pragma once
 
 #include <string>
@@ -10,6 +10,7 @@
 #include "engine/engine.h"
 #include "server/served_model.h"
 #include "server/task_thread.h"
+#include "server/warning_counters.h"
 #include "text/chat_prompt.h"
 
 namespace tessera::server {
@@ -26,6 +27,7 @@ struct Context {
   ApiOptions options;
   engine::Engine* engine = nullptr;
   TaskThread* tasks = nullptr;
+  WarningCounters* warnings = nullptr;
   const Clock* clock = nullptr;
 };
 

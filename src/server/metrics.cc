@@ -4,6 +4,7 @@
 #include <prometheus/metric_family.h>
 #include <prometheus/text_serializer.h>
 
+#include <algorithm>
 #include <vector>
 
 namespace tessera::server {
@@ -29,11 +30,12 @@ class Page {
     Add(std::move(name), std::move(help), MetricType::Counter, {Count(value, {})});
   }
 
-  /// One series for each value of `label`.
+  /// One series for each value of `label`; without a twin where `is_ours`.
   void Counters(std::string name, std::string help, std::string label,
-                const std::vector<std::pair<std::string, int64_t>>& values) {
+                const std::vector<std::pair<std::string, int64_t>>& values, bool is_ours = false) {
     std::vector<ClientMetric> metrics;
     for (const auto& [word, value] : values) metrics.push_back(Count(value, {{label, word}}));
+    if (is_ours) ours_.push_back(name);
     Add(std::move(name), std::move(help), MetricType::Counter, std::move(metrics));
   }
 
@@ -59,6 +61,7 @@ class Page {
     }
     if (vllm_names) {
       for (MetricFamily& family : families_) {
+        if (std::ranges::find(ours_, family.name) != ours_.end()) continue;
         family.name = "vllm:" + family.name;
         page.push_back(std::move(family));
       }
@@ -84,6 +87,7 @@ class Page {
 
   const std::string model_name_;
   std::vector<MetricFamily> families_;
+  std::vector<std::string> ours_;  // Names without a twin.
 };
 
 void AddState(const MetricsInput& input, Page* page) {
@@ -147,6 +151,8 @@ std::string MetricsPage(const MetricsInput& input) {
   Page page(input.model_name);
   AddState(input, &page);
   AddCounters(input.stats, &page);
+  page.Counters("request_warnings_total", "Warnings that answers carried, by code.", "code",
+                input.warnings, /*is_ours=*/true);
   AddHistograms(input.stats, &page);
   return std::move(page).Finish(input.vllm_names);
 }

@@ -2,11 +2,14 @@
 //
 // Metrics: engine statistics as a Prometheus page. Every metric has our own name (tessera_NAME)
 // and, while `vllm_names` is set, a twin vllm:NAME of the same value, so that dashboards and
-// autoscalers made for that server work unchanged. Pure functions; any thread.
+// autoscalers made for that server work unchanged; request_warnings_total is ours alone. Pure
+// functions; any thread.
 #pragma once
 
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "engine/engine.h"
 #include "engine/stats.h"
@@ -17,6 +20,7 @@ struct MetricsInput {
   const engine::Stats& stats;
   const runtime::ModelShape& shape;
   std::string_view model_name;
+  std::vector<std::pair<std::string, int64_t>> warnings{};  // Of answers, by code.
   bool vllm_names = true;
 };
 

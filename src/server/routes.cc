@@ -22,13 +22,13 @@ using Call = std::function<void(const Context&, const net::Request&, const Reply
 enum class Access : uint8_t { kOpen, kKey };
 enum class Input : uint8_t { kNone, kJson };
 
-net::Headers CommonHeaders(const Context& context, const net::Request& request) {
+net::Headers CommonHeaders(const ApiOptions& options, const net::Request& request) {
   net::Headers headers;
   const auto given = request.headers.Find("x-request-id");
   headers.Set("X-Request-Id", given.has_value() && given->size() <= 128
                                   ? std::string(*given)
                                   : fmt::format("req-{:016x}", SystemRandom64()));
-  AddCorsHeaders(context.options, &headers);
+  AddCorsHeaders(options, &headers);
   return headers;
 }
 
@@ -41,7 +41,7 @@ class Routes {
     router_.Add(method, pattern,
                 [context = context_, access, input, call = std::move(call)](
                     net::Request request, net::ResponseWriter writer) {
-                  const Reply reply(std::move(writer), CommonHeaders(*context, request));
+                  const Reply reply(std::move(writer), CommonHeaders(context->options, request));
                   std::optional<openai::ApiError> error;
                   if (access == Access::kKey) error = CheckKey(context->options, request);
                   if (!error && input == Input::kJson) error = openai::CheckContentType(request);
@@ -71,7 +71,7 @@ class Routes {
  private:
   void AddHooks() {
     router_.OnNotFound([context = context_](net::Request request, net::ResponseWriter writer) {
-      const Reply reply(std::move(writer), CommonHeaders(*context, request));
+      const Reply reply(std::move(writer), CommonHeaders(context->options, request));
       (void)reply.Send(
           openai::ErrorResponse({.http_status = 404,
                                  .message = fmt::format("there is no {:.200} here", request.path),
@@ -82,7 +82,7 @@ class Routes {
     router_.OnMethodNotAllowed([context = context_](net::Request request,
                                                     net::ResponseWriter writer,
                                                     std::string_view allow) {
-      const Reply reply(std::move(writer), CommonHeaders(*context, request));
+      const Reply reply(std::move(writer), CommonHeaders(context->options, request));
       net::Response response =
           openai::ErrorResponse({.http_status = 405,
                                  .message = fmt::format("{:.200} takes {}, not {:.20}",
@@ -95,7 +95,7 @@ class Routes {
     });
     router_.OnOptions([context = context_](net::Request request, net::ResponseWriter writer,
                                            std::string_view allow) {
-      const Reply reply(std::move(writer), CommonHeaders(*context, request));
+      const Reply reply(std::move(writer), CommonHeaders(context->options, request));
       (void)reply.Send(AnswerOptions(context->options, request, allow));
     });
   }
@@ -105,6 +105,22 @@ class Routes {
 };
 
 }  // namespace
+
+net::Handler MakeLoadingHandler(const ApiOptions* options) {
+  return [options](const net::Request& request, net::ResponseWriter writer) {
+    const Reply reply(std::move(writer), CommonHeaders(*options, request));
+    if (request.path == "/livez" && (request.method == "GET" || request.method == "HEAD")) {
+      (void)reply.Send(Live());
+      return;
+    }
+    (void)reply.Send(
+        openai::ErrorResponse({.http_status = 503,
+                               .message = "loading: the model is not ready yet, try again soon",
+                               .type = "server_error",
+                               .param = {},
+                               .code = "loading"}));
+  };
+}
 
 net::Router MakeRouter(const Context* context) {
   using enum Access;

@@ -8,28 +8,46 @@
 
 namespace tessera::server {
 
-HttpService::HttpService(ServedModel model, std::unique_ptr<engine::Engine> engine,
-                         ApiOptions options, const Clock& clock)
-    : engine_(std::move(engine)), tasks_(std::make_unique<TaskThread>()), context_([&] {
-        text::SpecialTokens specials(*model.tokenizer);
-        return std::make_unique<const Context>(Context{.model = std::move(model),
-                                                       .specials = std::move(specials),
-                                                       .options = std::move(options),
-                                                       .engine = engine_.get(),
-                                                       .tasks = tasks_.get(),
-                                                       .clock = &clock});
-      }()) {}
+HttpService::HttpService(ApiOptions options, const Clock& clock)
+    : options_(std::move(options)),
+      clock_(clock),
+      loading_(MakeLoadingHandler(&options_)),
+      handler_(&loading_) {}
+
+Result<std::unique_ptr<HttpService>> HttpService::Listen(ServiceOptions options,
+                                                         const Clock& clock) {
+  std::unique_ptr<HttpService> service(new HttpService(std::move(options.api), clock));
+  const auto dispatch = [raw = service.get()](net::Request request, net::ResponseWriter writer) {
+    const net::Handler& handler = *raw->handler_.load(std::memory_order_acquire);
+    handler(std::move(request), std::move(writer));
+  };
+  TESSERA_ASSIGN_OR_RETURN(service->server_, net::Server::Start(std::move(options.http), dispatch));
+  return service;
+}
+
+void HttpService::Serve(ServedModel model, std::unique_ptr<engine::Engine> engine) {
+  TESSERA_CHECK(context_ == nullptr && engine != nullptr && model.tokenizer != nullptr &&
+                model.make_detokenizer);
+  engine_ = std::move(engine);
+  tasks_ = std::make_unique<TaskThread>();
+  text::SpecialTokens specials(*model.tokenizer);
+  context_ = std::make_unique<const Context>(Context{.model = std::move(model),
+                                                     .specials = std::move(specials),
+                                                     .options = options_,
+                                                     .engine = engine_.get(),
+                                                     .tasks = tasks_.get(),
+                                                     .warnings = &warnings_,
+                                                     .clock = &clock_});
+  serving_ = MakeRouter(context_.get()).AsHandler();
+  handler_.store(&serving_, std::memory_order_release);
+}
 
 Result<std::unique_ptr<HttpService>> HttpService::Start(ServedModel model,
                                                         std::unique_ptr<engine::Engine> engine,
                                                         ServiceOptions options,
                                                         const Clock& clock) {
-  TESSERA_CHECK(engine != nullptr && model.tokenizer != nullptr && model.make_detokenizer);
-  std::unique_ptr<HttpService> service(
-      new HttpService(std::move(model), std::move(engine), std::move(options.api), clock));
-  TESSERA_ASSIGN_OR_RETURN(
-      service->server_,
-      net::Server::Start(std::move(options.http), MakeRouter(service->context_.get()).AsHandler()));
+  TESSERA_ASSIGN_OR_RETURN(auto service, Listen(std::move(options), clock));
+  service->Serve(std::move(model), std::move(engine));
   return service;
 }
 
@@ -37,14 +55,14 @@ HttpService::~HttpService() {
   // Handlers first, as they submit; then the engine's requests, as they post; then the posts, as
   // they may still call the engine.
   server_.reset();
-  (void)engine_->Drain(Duration::zero());
+  if (engine_ != nullptr) (void)engine_->Drain(Duration::zero());
   tasks_.reset();
 }
 
 Status HttpService::Drain(Duration patience) {
-  const auto start = context_->clock->Now();
-  const Status engine = engine_->Drain(patience);
-  const Duration left = patience - (context_->clock->Now() - start);
+  const auto start = clock_.Now();
+  const Status engine = engine_ == nullptr ? Status() : engine_->Drain(patience);
+  const Duration left = patience - (clock_.Now() - start);
   // Answers that are made still have to be sent: a moment for that in any case.
   const Status http = server_->Drain(std::max<Duration>(left, std::chrono::seconds(1)));
   return engine.ok() ? http : engine;

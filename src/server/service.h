@@ -4,11 +4,14 @@
 // stop. It owns engine, task thread and HTTP server. One owner thread calls Start, Drain and the
 // destructor.
 //
-//   auto service = HttpService::Start(std::move(model), std::move(engine), options, Clock::Real());
+//   auto service = HttpService::Listen(options, Clock::Real());   // The port is ours, or an error.
 //   log("listening on " + (*service)->address());
+//   ...open the model; meanwhile all but /livez is 503 "loading"...
+//   (*service)->Serve(std::move(model), std::move(engine));
 //   ...on SIGTERM:  (*service)->Drain(std::chrono::seconds(30));
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,7 +33,13 @@ struct ServiceOptions {
 
 class HttpService {
  public:
-  /// Requires tokenizer and make_detokenizer in `model`. `clock` must outlive the service.
+  /// Binds and answers: 200 on /livez, 503 with code "loading" on all else, until Serve. Errors are
+  /// those of net::Server::Start. `clock` must outlive the service.
+  static Result<std::unique_ptr<HttpService>> Listen(ServiceOptions options, const Clock& clock);
+  /// From now on requests reach the model. Once, from the owner thread. Requires tokenizer and
+  /// make_detokenizer in `model`.
+  void Serve(ServedModel model, std::unique_ptr<engine::Engine> engine);
+  /// Both at once, for callers that have the model already.
   static Result<std::unique_ptr<HttpService>> Start(ServedModel model,
                                                     std::unique_ptr<engine::Engine> engine,
                                                     ServiceOptions options, const Clock& clock);
@@ -41,6 +50,7 @@ class HttpService {
 
   uint16_t port() const { return server_->port(); }
   std::string address() const { return server_->address(); }
+  /// After Serve.
   engine::Engine& engine() { return *engine_; }
 
   /// Gate, drain, stop: new requests get 503 and /readyz says so, running ones have `patience` to
@@ -48,16 +58,24 @@ class HttpService {
   Status Drain(Duration patience);
 
  private:
-  HttpService(ServedModel model, std::unique_ptr<engine::Engine> engine, ApiOptions options,
-              const Clock& clock);
+  HttpService(ApiOptions options, const Clock& clock);
 
+  const ApiOptions options_;
+  const Clock& clock_;
   std::unique_ptr<engine::Engine> engine_;
   std::unique_ptr<TaskThread> tasks_;
-  const std::unique_ptr<const Context> context_;
+  WarningCounters warnings_;
+  std::unique_ptr<const Context> context_;
+  // Workers read the pointer, which moves once from the first handler to the second.
+  const net::Handler loading_;
+  net::Handler serving_;
+  std::atomic<const net::Handler*> handler_;
   std::unique_ptr<net::Server> server_;
 };
 
 /// All routes over `context`, which must outlive the router.
 net::Router MakeRouter(const Context* context);
+/// What answers before there is a model. `options` must outlive the handler.
+net::Handler MakeLoadingHandler(const ApiOptions* options);
 
 }  // namespace tessera::server

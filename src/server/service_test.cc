@@ -319,6 +319,33 @@ TEST(Service, MetricsCountTokensUnderBothNames) {
   EXPECT_THAT(page, HasSubstr("le=\"+Inf\""));
 }
 
+TEST(Service, WarningsOfMessagesAndFieldsAreGivenAndCounted) {
+  Server server(Server::Says("hello"));
+  const std::string body =
+      R"({"model":"org/fake","temperature":0,"frobnicate":1,"messages":[{"role":"user","zzz":1,)"
+      R"("content":[{"type":"text","text":"hi","cache_control":{"type":"ephemeral"}}]}]})";
+  const json::Object answer = server.Post("/v1/chat/completions", body);
+  std::vector<std::string> unknown;
+  for (const json::Value& warning : answer.at("warnings").as_array())
+    if (warning.at("code").as_string() == "unknown_field")
+      unknown.emplace_back(warning.at("param").as_string());
+  EXPECT_THAT(unknown, ::testing::UnorderedElementsAre("frobnicate", "messages[0].zzz",
+                                                       "messages[0].content[0].cache_control"));
+  const std::string page = server.Call("GET", "/metrics").body;
+  EXPECT_THAT(page, HasSubstr("tessera_request_warnings_total{model_name=\"org/fake\","
+                              "code=\"unknown_field\"} 3\n"));
+  EXPECT_THAT(page, HasSubstr("code=\"normalized\"} 1\n"));  // Parts joined.
+  EXPECT_THAT(page, ::testing::Not(HasSubstr("vllm:request_warnings")));
+}
+
+TEST(Service, LabelsWithoutEffectAreNoWarning) {
+  Server server(Server::Says("hello"));
+  const json::Object answer =
+      server.Post("/v1/chat/completions",
+                  Chat(R"("user":"u","store":false,"metadata":{"a":"b"},"service_tier":"auto")"));
+  EXPECT_FALSE(answer.contains("warnings"));
+}
+
 TEST(Service, AKeyIsAskedForWhereSet) {
   Server server(Server::Says("x"), {.api_key = "secret", .cors_origin = ""});
   const std::string body = Completion("");
@@ -450,6 +477,49 @@ TEST(Service, AClientThatGoesAwayFreesItsPlace) {
     EXPECT_EQ(stats.kv_pages_used, 0);
     EXPECT_EQ(stats.finished_cancelled, 1);
   }
+}
+
+TEST(Service, BeforeTheModelIsThereAllButLivezSaysLoading) {
+  ServiceOptions options;
+  options.api.cors_origin = "*";
+  auto listening = HttpService::Listen(options, Clock::Real());
+  ASSERT_TRUE(listening.has_value()) << listening.error().ToString();
+  HttpService& service = **listening;
+  const auto call = [&](std::string method, std::string target) {
+    net::HttpClient client({.port = service.port()});
+    return client.Call({std::move(method), std::move(target), {}, {}}).value();
+  };
+  EXPECT_EQ(call("GET", "/livez").status, 200);
+  for (const auto& [method, target] : {std::pair("GET", "/readyz"),
+                                       {"GET", "/health"},
+                                       {"POST", "/v1/completions"},
+                                       {"GET", "/v1/models"},
+                                       {"GET", "/metrics"},
+                                       {"GET", "/nowhere"}}) {
+    const net::Response response = call(method, target);
+    EXPECT_EQ(response.status, 503) << target;
+    EXPECT_TRUE(response.headers.Has("retry-after")) << target;
+    EXPECT_TRUE(response.headers.Has("access-control-allow-origin")) << target;
+    EXPECT_EQ(Parsed(response.body).at("error").at("code").as_string(), "loading") << target;
+  }
+  // A second server is told at once that the port is taken.
+  options.http.port = service.port();
+  const auto second = HttpService::Listen(options, Clock::Real());
+  ASSERT_FALSE(second.has_value());
+  EXPECT_EQ(second.error().code(), Code::kAlreadyExists);
+
+  auto engine = engine::Engine::Start(std::make_unique<testing::FakeSession>(Server::Says("hello")),
+                                      {}, Clock::Real());
+  service.Serve(testing::FakeServedModel(), std::move(*engine));
+  EXPECT_EQ(call("GET", "/readyz").status, 200);
+  EXPECT_EQ(call("GET", "/nowhere").status, 404);
+  EXPECT_TRUE(service.Drain(seconds(5)).ok());
+}
+
+TEST(Service, DrainBeforeTheModelIsThereEndsAtOnce) {
+  auto listening = HttpService::Listen({}, Clock::Real());
+  ASSERT_TRUE(listening.has_value());
+  EXPECT_TRUE((*listening)->Drain(seconds(30)).ok());
 }
 
 TEST(Service, DrainFinishesWhatRunsAndRefusesTheRest) {

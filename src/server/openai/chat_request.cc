@@ -5,11 +5,21 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "server/limits.h"
 
 namespace tessera::server::openai {
 namespace {
+
+// What messages are made of. Those that hosted services send back in an answer, so that clients
+// send them again, are known: they carry nothing for a model of text.
+constexpr std::array<std::string_view, 9> kMessageMembers = {
+    "role",          "content", "name",        "tool_calls", "tool_call_id",
+    "function_call", "refusal", "annotations", "audio"};
+constexpr std::array<std::string_view, 2> kPartMembers = {"type", "text"};
+constexpr std::array<std::string_view, 4> kCallMembers = {"id", "type", "index", "function"};
+constexpr std::array<std::string_view, 2> kFunctionMembers = {"name", "arguments"};
 
 constexpr std::array<std::string_view, 6> kRoles = {"system",    "developer", "user",
                                                     "assistant", "tool",      "function"};
@@ -25,6 +35,8 @@ class MessageNormalizer {
     if (message == nullptr)
       return Bad(
           fmt::format("{} is of type {}, expected an object", where_, json::KindName(*value)));
+    WarnUnknown(*message, kMessageMembers, where_,
+                "is given to the chat template, which may not use it");
     if (auto error = CheckRole(message)) return error;
     if (auto error = NormalizeContent(message)) return error;
     return NormalizeToolCalls(message);
@@ -34,6 +46,17 @@ class MessageNormalizer {
   ApiError Bad(std::string message) const { return BadField("messages", std::move(message)); }
   void Warn(std::string what) {
     warnings_->push_back({"normalized", "messages", fmt::format("{}.{}", where_, what)});
+  }
+
+  /// JSON null means absent, as at the top of a body.
+  void WarnUnknown(const json::Object& object, std::span<const std::string_view> known,
+                   const std::string& where, std::string_view effect) {
+    for (const auto& [key, value] : object)
+      if (!value.is_null() && std::ranges::find(known, std::string_view(key)) == known.end())
+        warnings_->push_back({"unknown_field",
+                              fmt::format("{}.{:.100}", where, std::string_view(key)),
+                              fmt::format("the member \"{:.100}\" of {} is not known and {}",
+                                          std::string_view(key), where, effect)});
   }
 
   std::optional<ApiError> CheckRole(json::Object* message) {
@@ -80,8 +103,10 @@ class MessageNormalizer {
     return std::nullopt;
   }
 
-  std::optional<ApiError> AddPart(const json::Value& value, size_t index, std::string* text) const {
+  std::optional<ApiError> AddPart(const json::Value& value, size_t index, std::string* text) {
     const json::Object* part = value.if_object();
+    if (part != nullptr)
+      WarnUnknown(*part, kPartMembers, fmt::format("{}.content[{}]", where_, index), "was ignored");
     const json::Value* type = part == nullptr ? nullptr : json::Find(*part, "type");
     if (type == nullptr || !type->is_string())
       return Bad(
@@ -115,6 +140,10 @@ class MessageNormalizer {
       if (function == nullptr || !function->is_object()) return fail();
       const json::Value* name = json::Find(function->get_object(), "name");
       if (name == nullptr || !name->is_string()) return fail();
+      const std::string where = fmt::format("{}.tool_calls[{}]", where_, i);
+      constexpr std::string_view kEffect = "is given to the chat template, which may not use it";
+      WarnUnknown(*call, kCallMembers, where, kEffect);
+      WarnUnknown(function->get_object(), kFunctionMembers, where + ".function", kEffect);
       NormalizeArguments(i, &function->get_object());
     }
     return std::nullopt;

@@ -99,6 +99,7 @@ void HandleCompletions(const Context& context, const net::Request& request, cons
   auto parsed = ReadCompletionRequest(request.body, context.model);
   if (!parsed.has_value()) return Refuse(parsed.error(), reply);
   const GenerationFields& fields = parsed->fields;
+  context.warnings->Add(fields.warnings);
   const int64_t max_model_len = context.engine->max_sequence_tokens();
   std::vector<ChoiceSpec> choices;
   std::vector<std::string> echo;
@@ -128,6 +129,7 @@ void HandleChat(const Context& context, const net::Request& request, const Reply
       ReadChatRequest(request.body, context.model, context.specials, context.clock->UnixSeconds());
   if (!parsed.has_value()) return Refuse(parsed.error(), reply);
   const GenerationFields& fields = parsed->fields;
+  context.warnings->Add(fields.warnings);
   const std::vector<engine::TokenId>& prompt = parsed->prompt.ids;
   const int64_t max_model_len = context.engine->max_sequence_tokens();
   if (auto error = CheckLength(Length(prompt), fields.max_tokens, max_model_len, "messages"))
@@ -162,6 +164,7 @@ net::Response HandleTokenize(const Context& context, const net::Request& request
     if (!chat.has_value()) return ErrorResponse(chat.error());
     ids = std::move(chat->ids);
   }
+  context.warnings->Add(checked->warnings);
   json::Object answer{{"count", ids.size()},
                       {"max_model_len", context.engine->max_sequence_tokens()},
                       {"tokens", json::Array(ids.begin(), ids.end())}};
@@ -179,6 +182,7 @@ net::Response HandleDetokenize(const Context& context, const net::Request& reque
   if (!ids.has_value()) return ErrorResponse(ids.error());
   const auto text = tokenizer.Decode(*ids, /*skip_special=*/false);
   if (!text.has_value()) return ErrorResponse(FromStatus(text.error(), "tokens"));
+  context.warnings->Add(checked->warnings);
   json::Object answer{{"prompt", *text}};
   if (!checked->warnings.empty()) answer["warnings"] = WarningsBody(checked->warnings);
   return net::Response::Json(200, json::Serialize(answer));

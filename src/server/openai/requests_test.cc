@@ -368,6 +368,25 @@ TEST(ChatRequest, MessagesAreNormalisedAndEachChangeIsTold) {
         << (*warnings)[i].message;
 }
 
+TEST(ChatRequest, UnknownMembersOfMessagesAreNamed) {
+  json::Value messages =
+      json::Parse(R"([{"role":"user","content":"a","zzz":1,"null_is_absent":null},
+        {"role":"user","content":[{"type":"text","text":"a","cache_control":{}}]},
+        {"role":"assistant","content":"","refusal":"","annotations":[],"name":"n",
+         "tool_calls":[{"id":"1","more":1,"function":{"name":"f","arguments":{},"extra":2}}]}])",
+                  {}, "test")
+          .value();
+  const auto warnings = NormalizeMessages(&messages);
+  ASSERT_TRUE(warnings.has_value());
+  std::vector<std::string> params;
+  for (const Warning& warning : *warnings)
+    if (warning.code == "unknown_field") params.push_back(warning.param);
+  EXPECT_EQ(params,
+            (std::vector<std::string>{"messages[0].zzz", "messages[1].content[0].cache_control",
+                                      "messages[2].tool_calls[0].more",
+                                      "messages[2].tool_calls[0].function.extra"}));
+}
+
 TEST(ChatRequest, AModelWithoutTemplateSaysSo) {
   ServedModel model = testing::FakeServedModel();
   model.chat_template = nullptr;

@@ -142,6 +142,7 @@ void HandleGenerate(const Context& context, const net::Request& request, const R
                                        : parsed.error()));
     return;
   }
+  context.warnings->Add(parsed->warnings);
   std::vector<ChoiceSpec> choices;
   for (const GeneratePrompt& prompt : parsed->prompts)
     choices.push_back(MakeChoice(context, prompt, arrival));
