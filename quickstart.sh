@@ -28,6 +28,19 @@ done
 [[ "$port" =~ ^[0-9]+$ ]] && [ "$port" -ge 1 ] && [ "$port" -le 65535 ] ||
   { echo "quickstart: --port $port is not a port number (1 to 65535)" >&2; exit 2; }
 
+# The process that listens on the port, from /proc: needs no tool that a bare machine may lack.
+port_owner() {
+  local inode
+  inode=$(awk -v p="$(printf ':%04X$' "$port")" '$4 == "0A" && $2 ~ p { print $10; exit }' \
+    /proc/net/tcp /proc/net/tcp6 2>/dev/null)
+  [ -n "$inode" ] || return 1
+  find /proc/[0-9]*/fd -lname "socket:\[$inode\]" 2>/dev/null | sed -n '1s,/proc/\([0-9]*\)/.*,\1,p'
+}
+if owner=$(port_owner); then
+  fail "port $port is in use${owner:+ by process $owner ($(cat "/proc/$owner/comm" 2>/dev/null))}" \
+    "${owner:+stop it with: kill $owner, or }choose another port with --port N"
+fi
+
 step "1/5 packages"
 tools/setup.sh build || fail "packages could not be installed" "see the lines above"
 [ -x "$HOME/.cargo/bin/cargo" ] && export PATH="$HOME/.cargo/bin:$PATH"
@@ -47,6 +60,7 @@ echo "    $model"
 
 step "4/5 server: tessera serve on port $port"
 log=build/quickstart-serve.log
+: >"$log"
 $tessera serve "$model" --port "$port" --served-model-name smollm2-135m-instruct >"$log" 2>&1 &
 server=$!
 stop_server() { if kill -0 "$server" 2>/dev/null; then kill -TERM "$server"; wait "$server" || true; fi; }
@@ -55,7 +69,9 @@ url=http://127.0.0.1:$port
 for _ in $(seq 1 600); do
   kill -0 "$server" 2>/dev/null ||
     { tail -n 5 "$log" >&2; fail "the server stopped" "read $log; is port $port taken? try --port"; }
-  if curl -fsS --noproxy '*' -o /dev/null "$url/readyz" 2>/dev/null; then ready=true; break; fi
+  # Only our server writes this log, and that line only once the port is its own.
+  if grep -q '^serving ' "$log" && curl -fsS --noproxy '*' -o /dev/null "$url/readyz" 2>/dev/null
+  then ready=true; break; fi
   sleep 0.1
 done
 [ "${ready:-false}" = true ] || fail "the server was not ready within a minute" "read $log"

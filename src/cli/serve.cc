@@ -115,7 +115,7 @@ void PrintServing(const Options& options, const server::ServedModel& model,
   fmt::print(stderr, "serving {} at {}://{}, context {} tokens, KV memory for {} tokens\n",
              model.id, options.tls_certificate.empty() ? "http" : "https", address,
              shape.max_seq_len, shape.page_count * shape.page_tokens);
-  const server::GenerationDefaults& defaults = model.defaults;
+  const engine::SamplingDefaults& defaults = model.defaults;
   fmt::print(stderr,
              "sampling unless a request says otherwise: temperature {}, top_p {}, top_k {}, "
              "min_p {}, repetition_penalty {}\n",

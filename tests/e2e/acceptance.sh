@@ -35,11 +35,14 @@ gone=$(comm -23 "$work/ready" "$work/collected")
 [ -z "$gone" ] || fail "ready.txt names tests that the suite does not have: $gone"
 
 port=${TESSERA_ACCEPTANCE_PORT:-18087}
+: >"$work/serve.log"
 "$tessera" serve "$model" --port "$port" --cache-dir "$work/cache" >"$work/serve.log" 2>&1 &
 server=$!
 for _ in $(seq 1 600); do
   kill -0 "$server" 2>/dev/null || { cat "$work/serve.log" >&2; fail "the server stopped"; }
-  curl -fsS --noproxy '*' -o /dev/null "http://127.0.0.1:$port/readyz" 2>/dev/null && break
+  # Only our server writes this log, and that line only once the port is its own.
+  grep -q '^serving ' "$work/serve.log" &&
+    curl -fsS --noproxy '*' -o /dev/null "http://127.0.0.1:$port/readyz" 2>/dev/null && break
   sleep 0.1
 done
 

@@ -114,6 +114,25 @@ def test_port_in_use_is_one_sentence(served: Served, cache: Path) -> None:
     assert port in line
 
 
+def test_memory_after_load_is_the_file_and_60_mib(cache: Path, tmp_path: Path, served: Served) -> None:
+    """Weights are mapped, not copied; what parsing used has been given back."""
+    server = start_server(tmp_path / "log", GGUF, "--cache-dir", cache)
+    try:
+        status = Path(f"/proc/{server.process.pid}/status").read_text()
+    finally:
+        server.process.terminate()
+        server.process.wait(30)
+    (resident,) = [int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS:")]
+    assert resident * 1024 <= GGUF.stat().st_size + 60 * 2**20, status
+
+
+def test_port_in_use_is_found_before_any_work(served: Served, tmp_path: Path) -> None:
+    begin = time.monotonic()
+    done = tessera("serve", GGUF, "--port", served.url.rsplit(":", 1)[1], "--cache-dir", tmp_path)
+    assert done.returncode == 1 and time.monotonic() - begin < 2
+    assert not any(tmp_path.iterdir())
+
+
 def test_loopback_by_default(served: Served) -> None:
     listening = subprocess.run(["ss", "-Hltn"], capture_output=True, text=True, check=False).stdout
     port = served.url.rsplit(":", 1)[1]

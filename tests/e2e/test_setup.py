@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
+import signal
+import socket
 import subprocess
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Iterator
@@ -92,6 +96,33 @@ def test_quickstart_answers(tmp_path: Path) -> None:
                           timeout=280, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Paris" in done.stdout and "tokens/s" in done.stdout and "How to go on" in done.stdout
+
+
+def test_quickstart_twice_with_keep_never_asks_an_old_server() -> None:
+    """The kept server holds the port: the second run refuses at once, naming it; then both are gone."""
+    port = str(free_port())
+    command = [str(ROOT / "quickstart.sh"), "--port", port, "--keep", "--ask", "Say hi."]
+    first = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                           timeout=280, check=False)
+    assert first.returncode == 0, first.stdout
+    match = re.search(r"as process (\d+); stop it with: kill \1", first.stdout)
+    assert match, first.stdout
+    pid = int(match[1])
+    try:
+        begin = time.monotonic()
+        second = subprocess.run(command, text=True, capture_output=True, timeout=60, check=False)
+        assert second.returncode == 1 and time.monotonic() - begin < 5
+        assert f"port {port} is in use by process {pid}" in second.stderr
+        assert f"kill {pid}" in second.stderr and "--port" in second.stderr
+    finally:
+        os.kill(pid, signal.SIGTERM)
+    deadline = time.monotonic() + 30
+    while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
+        if Path(f"/proc/{pid}/stat").read_text().split(") ")[1].startswith("Z"):
+            break  # Ended; whoever inherited it has not looked yet.
+        time.sleep(0.05)
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", int(port)))
 
 
 @pytest.mark.parametrize("args", [["--port", "0"], ["--port", "x"], ["--frobnicate"]])
