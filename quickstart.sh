@@ -34,7 +34,9 @@ port_owner() {
   inode=$(awk -v p="$(printf ':%04X$' "$port")" '$4 == "0A" && $2 ~ p { print $10; exit }' \
     /proc/net/tcp /proc/net/tcp6 2>/dev/null)
   [ -n "$inode" ] || return 1
-  find /proc/[0-9]*/fd -lname "socket:\[$inode\]" 2>/dev/null | sed -n '1s,/proc/\([0-9]*\)/.*,\1,p'
+  # Processes come and go meanwhile, and those of other users cannot be looked into.
+  { find /proc/[0-9]*/fd -lname "socket:\[$inode\]" 2>/dev/null || true; } |
+    sed -n '1s,/proc/\([0-9]*\)/.*,\1,p'
 }
 if owner=$(port_owner); then
   fail "port $port is in use${owner:+ by process $owner ($(cat "/proc/$owner/comm" 2>/dev/null))}" \
