@@ -41,6 +41,30 @@ def test_json_bombs(served: Served, path: str, case: str) -> None:
     assert served.get("/health").status_code == 200
 
 
+TRAVERSALS = [
+    b"/../../../../etc/passwd", b"/v1/models/../../../../etc/passwd",
+    b"/v1/models/..%2f..%2f..%2fetc%2fpasswd", b"/v1/models/%2e%2e%2f%2e%2e%2fetc%2fpasswd",
+    b"/v1/models/..%5c..%5cetc%5cpasswd", b"/v1/models/%2fetc%2fpasswd", b"/v1/models/m%00",
+    b"/v1/models/%ff%fe", b"/v1/models/%c0%ae%c0%ae/etc/passwd",
+    b"/v1/models/a%0d%0aX-Injected:%201", b"/%2e%2e/%2e%2e/etc/passwd",
+]
+
+
+@pytest.mark.parametrize("path", TRAVERSALS)
+def test_path_traversal(served: Served, path: bytes) -> None:
+    """Over a raw socket: clients tidy such paths up before they send them."""
+    host, port = served.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), 5) as connection:
+        connection.settimeout(5)
+        connection.sendall(b"GET " + path + b" HTTP/1.1\r\nHost: " + host.encode() +
+                           b"\r\nConnection: close\r\n\r\n")
+        reply = b"".join(iter(lambda: connection.recv(65536), b""))
+    status = reply.split(b" ", 2)[1]
+    assert status in {b"400", b"404"}, reply
+    assert b"root:" not in reply and b"\nx-injected" not in reply.lower()
+    assert served.get("/health").status_code == 200
+
+
 def complete(server: Served, **fields: Any) -> dict[str, Any]:
     body = {"model": "smollm2", "prompt": "Rivers are", "max_tokens": 24, "temperature": 0, **fields}
     reply = server.post("/v1/completions", body)
