@@ -53,6 +53,7 @@ Status CheckOptions(const CompileInput& input, const CompileOptions& options) {
     return InvalidArgument(fmt::format("device_block_count {}", options.device_block_count));
   TESSERA_RETURN_IF_ERROR(CheckBatchSizes("prefill batch sizes", options.prefill_batch_sizes));
   TESSERA_RETURN_IF_ERROR(CheckBatchSizes("decode batch sizes", options.decode_batch_sizes));
+  TESSERA_RETURN_IF_ERROR(CheckDisabledPasses(options.disabled_passes));
   if (input.name.empty()) return InvalidArgument("the model has no name");
   if (input.tokenizer_json.empty()) return InvalidArgument("the model has no tokenizer.json");
   return {};
@@ -182,6 +183,8 @@ Result<BundleId> MakeBundleId(const CompileInput& input, const CompileOptions& o
       {"device_block_count", fmt::to_string(options.device_block_count)},
       {"prefill_batch_sizes", fmt::format("{}", fmt::join(options.prefill_batch_sizes, ","))},
       {"decode_batch_sizes", fmt::format("{}", fmt::join(options.decode_batch_sizes, ","))}};
+  if (!options.disabled_passes.empty())  // Absent otherwise: ordinary keys do not know of it.
+    id.options["disabled_passes"] = fmt::format("{}", fmt::join(options.disabled_passes, ","));
   TESSERA_ASSIGN_OR_RETURN(id.sources,
                            HashSources(input, bundle::HashMemo(store.cache()), progress));
   return id;

@@ -44,6 +44,8 @@ struct CompileOptions {
   int64_t device_block_count = 0;  // Of config.json; 0: one sequence of max_seq_len.
   std::vector<int64_t> prefill_batch_sizes = {1, 4};
   std::vector<int64_t> decode_batch_sizes = {1, 4, 8};
+  /// Optional passes to leave out (pipeline.h), for finding faults: the tokens stay the same.
+  std::vector<std::string> disabled_passes;
 };
 
 struct Progress {

@@ -63,6 +63,7 @@ struct MatchedLayer {
   MatchedNorm ffn_norm;
   MatchedLinear gate, up, down;
   bundle::Activation activation = bundle::Activation::kSilu;
+  bool join_qkv = false, join_gate_up = false;  // JoinProjections
 };
 
 struct MatchedModel {

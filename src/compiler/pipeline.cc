@@ -2,7 +2,9 @@
 #include "compiler/pipeline.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 
 #include "base/clock.h"
@@ -36,16 +38,17 @@ Status ProgramHolds(const Module& module) {
   return bundle::VerifyProgram(module.program);
 }
 
-constexpr std::array<Pass, 8> kCpuPasses = {{
+constexpr std::array<Pass, 9> kCpuPasses = {{
     {"verify-graph", "the graph keeps the rules of its IR", VerifyGraph, GraphHolds},
     {"unify-rope-style", "rotary pairs become half-split by reordering rows", UnifyRopeStyle,
      GraphHolds},
     {"match-layers", "recognises embedding, layers and head", MatchLayers, GraphHolds},
-    {"fuse-weights", "joins q/k/v and gate/up, chooses formats", FuseWeights, RecipesHold},
+    {"join-projections", "marks q/k/v and gate/up of one format", JoinProjections, JoinsHold, true},
+    {"fuse-weights", "lists the weights: rows, order, formats", FuseWeights, RecipesHold},
     {"assign-segments", "fixes the order of sums that tensor parallelism may cut", AssignSegments,
      RecipesHold},
     {"lower-steps", "writes buffers and fused steps", LowerSteps, ProgramHolds},
-    {"choose-kernels", "asks the catalog", ChooseKernels, ProgramHolds},
+    {"choose-kernels", "asks the catalog", ChooseKernels, ProgramHolds, true},
     {"plan-memory", "adds up what serving needs", PlanMemory, ProgramHolds},
 }};
 
@@ -55,9 +58,22 @@ std::span<const Pass> CpuPipeline() {
   return kCpuPasses;
 }
 
+Status CheckDisabledPasses(std::span<const std::string> names) {
+  std::vector<std::string_view> optional;
+  for (const Pass& pass : kCpuPasses)
+    if (pass.optional) optional.push_back(pass.name);
+  for (const std::string& name : names)
+    if (std::ranges::find(optional, name) == optional.end())
+      return InvalidArgument(fmt::format("\"{:.40}\" is no pass that can be switched off: {}", name,
+                                         fmt::join(optional, ", ")));
+  return {};
+}
+
 Status RunPipeline(std::span<const Pass> passes, Module* module,
                    std::vector<CompileReport::PassTime>* times) {
+  const std::vector<std::string>& disabled = module->options.disabled_passes;
   for (const Pass& pass : passes) {
+    if (std::ranges::find(disabled, pass.name) != disabled.end()) continue;
     const TimePoint start = Clock::Real().Now();
     TESSERA_RETURN_IF_ERROR(pass.run(module).WithContext(fmt::format("pass {}", pass.name)));
     TESSERA_RETURN_IF_ERROR(

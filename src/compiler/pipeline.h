@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The pipeline: the list of passes, in order. Each is named, timed and verified after.
+// The pipeline: the list of passes, in order. Each is named, timed and verified after; some
+// can be switched off, to find the one that a wrong result comes from.
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -19,12 +21,17 @@ struct Pass {
   Status (*run)(Module*);
   /// What must hold afterwards.
   Status (*verify)(const Module&);
+  /// May be switched off (CompileOptions::disabled_passes): the tokens stay the same.
+  bool optional = false;
 };
 
 /// The passes of the CPU target.
 std::span<const Pass> CpuPipeline();
 
-/// Runs them all. An error's context names the pass.
+/// Whether each name is an optional pass of the CPU target; kInvalidArgument lists those there are.
+Status CheckDisabledPasses(std::span<const std::string> names);
+
+/// Runs all that the module's options do not switch off. An error's context names the pass.
 Status RunPipeline(std::span<const Pass> passes, Module* module,
                    std::vector<CompileReport::PassTime>* times);
 

@@ -80,4 +80,13 @@ Result<WeightFormat> ChooseMatrixFormat(DType source, int64_t k, const std::stri
                   tensor::Name(source), k)));
 }
 
+Result<WeightFormat> MatrixFormatOf(const formats::ParameterIndex& index, const std::string& name,
+                                    const std::string& quantize) {
+  const formats::ParameterEntry* entry = index.Find(name);
+  if (entry == nullptr) return Fail(NotFound(fmt::format("parameter {}", name)));
+  Result<WeightFormat> format = ChooseMatrixFormat(entry->dtype, entry->shape.columns(), quantize);
+  if (!format.has_value()) return Fail(format.error().WithContext(name));
+  return format;
+}
+
 }  // namespace tessera::compiler

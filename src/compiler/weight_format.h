@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/status.h"
+#include "formats/parameter_index.h"
 #include "tensor/dtype.h"
 
 namespace tessera::compiler {
@@ -28,5 +29,9 @@ Result<WeightFormat> ChooseMatrixFormat(tensor::DType source, int64_t k,
 
 /// kInvalidArgument unless `quantize` is one that ChooseMatrixFormat knows.
 Status CheckQuantize(const std::string& quantize);
+
+/// The same for a matrix of the source. kNotFound names a parameter that is not there.
+Result<WeightFormat> MatrixFormatOf(const formats::ParameterIndex& index, const std::string& name,
+                                    const std::string& quantize);
 
 }  // namespace tessera::compiler

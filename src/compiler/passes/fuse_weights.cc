@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Weights are added in the order in which a run reads them; that is their order in the archive.
-//   q, k, v of one format: one matrix, all query heads, then key and value rows per KV head
-//   gate, up of one format: one matrix, groups of eight rows alternate
-//   otherwise (a Q4_K_M file keeps v in Q6_K): a matrix each
+//   q, k, v joined: one matrix, all query heads, then key and value rows per KV head
+//   gate, up joined: one matrix, groups of eight rows alternate
+//   otherwise: a matrix each
 #include <fmt/format.h>
 
 #include "compiler/passes/passes.h"
@@ -66,10 +66,7 @@ class Fuser {
 
   Status FuseQkv(const MatchedLayer& layer, LayerWeights* weights) {
     const graph::AttentionAttrs& a = layer.attention;
-    TESSERA_ASSIGN_OR_RETURN(const WeightFormat q, FormatOf(layer.q.weight));
-    TESSERA_ASSIGN_OR_RETURN(const WeightFormat k, FormatOf(layer.k.weight));
-    TESSERA_ASSIGN_OR_RETURN(const WeightFormat v, FormatOf(layer.v.weight));
-    if (q.dtype == k.dtype && k.dtype == v.dtype) {
+    if (layer.join_qkv) {
       TESSERA_ASSIGN_OR_RETURN(const auto pieces,
                                PiecesOf({layer.q.weight, layer.k.weight, layer.v.weight}));
       TESSERA_ASSIGN_OR_RETURN(const WeightIndex fused,
@@ -127,9 +124,7 @@ class Fuser {
   }
 
   Status FuseGateUp(const MatchedLayer& layer, LayerWeights* weights) {
-    TESSERA_ASSIGN_OR_RETURN(const WeightFormat gate, FormatOf(layer.gate.weight));
-    TESSERA_ASSIGN_OR_RETURN(const WeightFormat up, FormatOf(layer.up.weight));
-    if (gate.dtype != up.dtype) {
+    if (!layer.join_gate_up) {
       TESSERA_ASSIGN_OR_RETURN(weights->gate, AddMatrix(Name("gate"), {layer.gate.weight}));
       TESSERA_ASSIGN_OR_RETURN(weights->up, AddMatrix(Name("up"), {layer.up.weight}));
       return {};
@@ -178,12 +173,7 @@ class Fuser {
   }
 
   Result<WeightFormat> FormatOf(const std::string& name) const {
-    const formats::ParameterEntry* entry = m_.index->Find(name);
-    if (entry == nullptr) return Fail(NotFound(fmt::format("parameter {}", name)));
-    Result<WeightFormat> format =
-        ChooseMatrixFormat(entry->dtype, entry->shape.columns(), m_.options.quantize);
-    if (!format.has_value()) return Fail(format.error().WithContext(name));
-    return format;
+    return MatrixFormatOf(*m_.index, name, m_.options.quantize);
   }
 
   WeightIndex Push(Weight weight, const std::vector<Piece>& pieces, RowRuns runs) {

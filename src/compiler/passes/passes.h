@@ -20,8 +20,12 @@ Status UnifyRopeStyle(Module* module);
 /// names the value that does not fit.
 Status MatchLayers(Module* module);
 
-/// Decides every weight of the program: which tensors become one matrix (q/k/v, gate/up), in which
-/// order of rows, in which format.
+/// Marks the projections that become one matrix: q/k/v and gate/up of one format. Optional.
+Status JoinProjections(Module* module);
+/// Whether only projections of one format are joined.
+Status JoinsHold(const Module& module);
+
+/// Decides every weight of the program: its tensors, in which order of rows, in which format.
 Status FuseWeights(Module* module);
 
 /// Splits the inputs of the output and down projections into segments: fixed by the model, never by
@@ -31,7 +35,8 @@ Status AssignSegments(Module* module);
 /// Writes buffers and steps.
 Status LowerSteps(Module* module);
 
-/// Notes the catalog's kernels for the machines that the target means.
+/// Notes the catalog's kernels for the machines that the target means. Optional: the runtime
+/// resolves them for its own machine.
 Status ChooseKernels(Module* module);
 
 /// Memory that serving needs.
