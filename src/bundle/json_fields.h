@@ -2,6 +2,10 @@
 //
 // Checked reads of the members of one JSON object: what manifest, config and program share. Each
 // error names the member's full path ("weights[3].rows").
+//
+// Types and absence are base/json.h's; this adds paths, ranges and lengths, since a bundle is of
+// our own format. model/key_reader.h, over the same base, is for formats of others: it keeps
+// account of the keys that were read, so that unknown ones can be told apart from harmless ones.
 #pragma once
 
 #include <cstdint>

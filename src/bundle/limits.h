@@ -12,9 +12,14 @@ inline constexpr uint64_t kMaxDocumentBytes = 64ull << 20;
 /// tokenizer.json and its siblings.
 inline constexpr uint64_t kMaxTextFileBytes = 256ull << 20;
 inline constexpr uint64_t kMaxManifestFiles = 4096;
+/// What a document may say of the size of a file, a weight or a plan.
+inline constexpr int64_t kMaxBytes = int64_t{1} << 50;
 inline constexpr uint64_t kMaxLayers = 1024;
 inline constexpr uint64_t kMaxSteps = 16384;
 inline constexpr uint64_t kMaxWeights = 65536;
+inline constexpr uint64_t kMaxWeightParts = 1024;
+inline constexpr uint64_t kMaxBuffers = 64;
+inline constexpr uint64_t kMaxRopes = 64;
 inline constexpr uint64_t kMaxSegments = 64;
 /// Rows, columns, vocabulary: one dimension of a weight.
 inline constexpr int64_t kMaxDimension = int64_t{1} << 24;

@@ -18,7 +18,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr uint64_t kHashPieceBytes = 4 << 20;
-constexpr int64_t kMaxBytes = int64_t{1} << 50;
 
 json::Object ToJson(const FileRecord& file) {
   return {{"name", file.name}, {"bytes", file.bytes}, {"sha256", file.sha256}};

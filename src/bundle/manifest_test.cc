@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "bundle/limits.h"
 #include "support/fixtures.h"
 
 namespace tessera::bundle {
@@ -78,6 +79,31 @@ TEST(Manifest, RefusesUnknownKeysAndMissingFields) {
               HasSubstr("page_layout.tokens"));
   EXPECT_THAT(ErrorOf("{}"), HasSubstr("\"format_version\" is missing"));
   EXPECT_THAT(ErrorOf("[]"), HasSubstr("expected an object"));
+}
+
+TEST(Manifest, HoldsItsLimits) {
+  for (const uint64_t size : {kMaxManifestFiles - 1, kMaxManifestFiles, kMaxManifestFiles + 1}) {
+    Manifest manifest = Sample();
+    for (uint64_t i = manifest.files.size(); i < size; ++i)
+      manifest.files.push_back({"f" + std::to_string(i), 1, Sha256Hex(AsBytes("x"))});
+    EXPECT_EQ(StatusOf(ReadManifest(WriteManifest(manifest), "m")).code(),
+              size <= kMaxManifestFiles ? Code::kOk : Code::kResourceExhausted)
+        << size;
+  }
+  for (const int64_t tokens : {kMaxPageTokens - 1, kMaxPageTokens, kMaxPageTokens + 1}) {
+    Manifest manifest = Sample();
+    manifest.page.tokens = tokens;
+    EXPECT_EQ(StatusOf(ReadManifest(WriteManifest(manifest), "m")).code(),
+              tokens <= kMaxPageTokens ? Code::kOk : Code::kInvalidArgument)
+        << tokens;
+  }
+  for (const int64_t bytes : {kMaxBytes - 1, kMaxBytes, kMaxBytes + 1}) {
+    Manifest manifest = Sample();
+    manifest.plan.parameter_bytes = bytes;
+    EXPECT_EQ(StatusOf(ReadManifest(WriteManifest(manifest), "m")).code(),
+              bytes <= kMaxBytes ? Code::kOk : Code::kInvalidArgument)
+        << bytes;
+  }
 }
 
 class VerifyFilesTest : public ::testing::Test {

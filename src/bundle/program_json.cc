@@ -19,11 +19,6 @@ using json::Array;
 using json::Object;
 using json::Value;
 
-constexpr int64_t kMaxBytes = int64_t{1} << 50;
-constexpr uint64_t kMaxParts = 1024;
-constexpr uint64_t kMaxBuffers = 64;
-constexpr uint64_t kMaxRopes = 64;
-
 template <class T>
 using Words = std::pair<std::string_view, T>;
 
@@ -180,7 +175,8 @@ Result<Weight> ReadWeight(const Fields& fields) {
   TESSERA_ASSIGN_OR_RETURN(weight.segments,
                            fields.Int("segments", 1, static_cast<int64_t>(kMaxSegments)));
   TESSERA_ASSIGN_OR_RETURN(weight.bytes, fields.Int("bytes", 1, kMaxBytes));
-  TESSERA_ASSIGN_OR_RETURN(const std::vector<Fields> parts, fields.Objects("parts", kMaxParts));
+  TESSERA_ASSIGN_OR_RETURN(const std::vector<Fields> parts,
+                           fields.Objects("parts", kMaxWeightParts));
   for (const Fields& part : parts) {
     TESSERA_ASSIGN_OR_RETURN(WeightPart read, ReadPart(part));
     weight.parts.push_back(std::move(read));

@@ -86,6 +86,59 @@ TEST(Program, DimensionsHaveLimits) {
   EXPECT_THAT(with_context(0), HasSubstr("dims.max_seq_len"));
 }
 
+TEST(Program, EveryNumberHasItsLimit) {
+  const std::string text = WriteProgram(SampleProgram());
+  struct Case {
+    const char* member;
+    int64_t value;
+    int64_t max;
+  };
+  // The first member of that name and value: of dims, weights[0] or buffers[0].
+  for (const Case& c :
+       {Case{"hidden", 64, kMaxDimension}, Case{"vocab_size", 40, kMaxDimension},
+        Case{"layers", 2, int64_t{kMaxLayers}}, Case{"heads", 4, kMaxHeads},
+        Case{"kv_heads", 2, kMaxHeads}, Case{"head_dim", 16, kMaxHeadDim},
+        Case{"page_tokens", 32, kMaxPageTokens}, Case{"rotary_dim", 16, kMaxHeadDim},
+        Case{"n", 40, kMaxDimension}, Case{"k", 64, kMaxDimension},
+        Case{"segments", 1, int64_t{kMaxSegments}}, Case{"bytes", 2720, kMaxBytes},
+        Case{"rows", 40, kMaxDimension}, Case{"columns", 64, kMaxDimension}}) {
+    const auto with = [&](int64_t value) {
+      const std::string name = "\"" + std::string(c.member) + "\": ";
+      return ReadProgram(
+          Replaced(text, name + std::to_string(c.value), name + std::to_string(value)), "p");
+    };
+    EXPECT_TRUE(with(c.max - 1).has_value()) << c.member;
+    EXPECT_TRUE(with(c.max).has_value()) << c.member;
+    EXPECT_THAT(StatusOf(with(c.max + 1)).ToString(), HasSubstr(c.member));
+    EXPECT_EQ(StatusOf(with(c.max + 1)).code(), Code::kInvalidArgument) << c.member;
+  }
+}
+
+template <class T>
+void ExpectLimit(std::vector<T> Program::*list, uint64_t max) {
+  for (const uint64_t size : {max - 1, max, max + 1}) {
+    Program program = SampleProgram();
+    (program.*list).resize(size, T((program.*list)[0]));
+    EXPECT_EQ(StatusOf(ReadProgram(WriteProgram(program), "p")).code(),
+              size <= max ? Code::kOk : Code::kResourceExhausted)
+        << size;
+  }
+}
+
+TEST(Program, EveryListHasItsLimit) {
+  ExpectLimit(&Program::ropes, kMaxRopes);
+  ExpectLimit(&Program::weights, kMaxWeights);
+  ExpectLimit(&Program::buffers, kMaxBuffers);
+  ExpectLimit(&Program::steps, kMaxSteps);
+  for (const uint64_t size : {kMaxWeightParts - 1, kMaxWeightParts, kMaxWeightParts + 1}) {
+    Program program = SampleProgram();
+    program.weights[0].parts.resize(size, WeightPart(program.weights[0].parts[0]));
+    EXPECT_EQ(StatusOf(ReadProgram(WriteProgram(program), "p")).code(),
+              size <= kMaxWeightParts ? Code::kOk : Code::kResourceExhausted)
+        << size;
+  }
+}
+
 TEST(VerifyProgram, ChecksDims) {
   EXPECT_THAT(ErrorAfter([](Program* p) { p->dims.kv_heads = 3; }),
               HasSubstr("not a multiple of 3 KV heads"));

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "engine/limits.h"
 #include "support/fake_session.h"
 
 namespace tessera::engine {
@@ -393,6 +394,23 @@ TEST(CheckRequest, RefusesNumbersThatAreNone) {
   EXPECT_FALSE(CheckRequest(bad, session.shape()).ok());
   bad.sampling.logit_bias = {{260, 1}};
   EXPECT_FALSE(CheckRequest(bad, session.shape()).ok());
+}
+
+TEST(CheckRequest, ListsAndLogprobsHaveLimits) {
+  FakeSession session({});
+  Request request;
+  request.sink = std::make_shared<Recorder>();
+  request.prompt = {1};
+  const auto code = [&] { return CheckRequest(request, session.shape()).code(); };
+  for (const int64_t size : {kLogitBiasMax - 1, kLogitBiasMax, kLogitBiasMax + 1}) {
+    request.sampling.logit_bias.assign(static_cast<size_t>(size), {1, 0.5});
+    EXPECT_EQ(code(), size <= kLogitBiasMax ? Code::kOk : Code::kInvalidArgument) << size;
+  }
+  request.sampling.logit_bias.clear();
+  for (const int top : {kTopLogprobsMax - 1, kTopLogprobsMax, kTopLogprobsMax + 1}) {
+    request.top_logprobs = top;
+    EXPECT_EQ(code(), top <= kTopLogprobsMax ? Code::kOk : Code::kInvalidArgument) << top;
+  }
 }
 
 }  // namespace

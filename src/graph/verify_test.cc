@@ -5,7 +5,10 @@
 #include <gtest/gtest.h>
 
 #include "graph/builder.h"
+#include "graph/infer.h"
 #include "graph/limits.h"
+#include "graph/parse.h"
+#include "graph/print.h"
 #include "graph/tiny_graph_for_test.h"
 
 namespace tessera::graph {
@@ -159,6 +162,50 @@ TEST(Verify, HoldsItsLimits) {
   EXPECT_TRUE(Verify(graph).ok());
   node.label += 'a';
   EXPECT_EQ(Verify(graph).code(), Code::kInvalidArgument);
+}
+
+/// Tokens, table, embedding, as many silu as it takes, output: `nodes` in all.
+Result<Graph> Chain(uint64_t nodes) {
+  Builder b("chain");
+  ValueId x = b.Embed(b.Parameter("embed", {16, 8}));
+  for (uint64_t i = 4; i < nodes; ++i) x = b.Silu(x);
+  return std::move(b).Finish(x);
+}
+
+TEST(Verify, HoldsTheLimitOfNodes) {
+  EXPECT_EQ(Chain(kMaxNodes - 1)->nodes.size(), kMaxNodes - 1);
+  const Result<Graph> full = Chain(kMaxNodes);
+  ASSERT_TRUE(full.has_value()) << full.error().ToString();
+  EXPECT_EQ(full->nodes.size(), kMaxNodes);
+  const std::string text = PrintGraph(*full);
+  EXPECT_TRUE(ParseGraph(text).has_value());
+  EXPECT_EQ(StatusOf(Chain(kMaxNodes + 1)).code(), Code::kResourceExhausted);
+  // A text with one more: what comes after does not matter.
+  const size_t output = text.rfind('%', text.rfind("= output"));
+  ASSERT_NE(output, std::string::npos);
+  const std::string last = std::to_string(kMaxNodes - 1);
+  const std::string more = text.substr(0, output) + "%" + last + " = silu(%" +
+                           std::to_string(kMaxNodes - 2) + ") : f32[T,8]\n%" +
+                           std::to_string(kMaxNodes) + " = output(%" + last + ") : f32[T,8]\n";
+  EXPECT_EQ(StatusOf(ParseGraph(more)).code(), Code::kResourceExhausted);
+}
+
+TEST(Verify, HoldsTheLimitsOfDimensions) {
+  for (const int64_t rows : {kMaxDimension - 1, kMaxDimension, kMaxDimension + 1}) {
+    Builder b("wide");
+    const ValueId x = b.Embed(b.Parameter("embed", {rows, 8}));
+    EXPECT_EQ(StatusOf(std::move(b).Finish(x)).code(),
+              rows <= kMaxDimension ? Code::kOk : Code::kInvalidArgument)
+        << rows;
+  }
+  for (const int64_t dim : {kMaxRotaryDim - 2, kMaxRotaryDim, kMaxRotaryDim + 2}) {
+    RopeTable table = TinyGraph().rope_tables[0];
+    table.rotary_dim = dim;
+    table.inverse_frequency.assign(static_cast<size_t>(dim / 2), 1.0);
+    EXPECT_EQ(CheckRopeTable(table).code(),
+              dim <= kMaxRotaryDim ? Code::kOk : Code::kInvalidArgument)
+        << dim;
+  }
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "graph/limits.h"
 #include "model/build.h"
 #include "model/families.h"
 #include "model/limits.h"
@@ -268,6 +269,34 @@ TEST(HfConfig, HoldsTheLimitOfLayers) {
   EXPECT_TRUE(with_layers(kMaxLayers - 1).has_value());
   EXPECT_TRUE(with_layers(kMaxLayers).has_value());
   EXPECT_EQ(StatusOf(with_layers(kMaxLayers + 1)).code(), Code::kInvalidArgument);
+}
+
+TEST(CheckConfig, HoldsItsLimits) {
+  const auto expect_limit = [](int64_t max, int64_t step, auto set) {
+    for (const int64_t value : {max - step, max, max + step}) {
+      ModelConfig config = Read("llama-2-7b");
+      set(&config, value);
+      EXPECT_EQ(CheckConfig(config).code(), value <= max ? Code::kOk : Code::kInvalidArgument)
+          << value << " of " << max;
+    }
+  };
+  expect_limit(kMaxHeads, 1, [](ModelConfig* c, int64_t n) {
+    c->attention.heads = n;
+    c->attention.kv_heads = 1;
+  });
+  expect_limit(kMaxHeads, 1, [](ModelConfig* c, int64_t n) {
+    c->attention.heads = n;
+    c->attention.kv_heads = n;
+  });
+  expect_limit(kMaxWidth, 1, [](ModelConfig* c, int64_t n) { c->attention.head_dim = n; });
+  expect_limit(kMaxWidth, 1, [](ModelConfig* c, int64_t n) { c->hidden = n; });
+  expect_limit(kMaxWidth, 1, [](ModelConfig* c, int64_t n) { c->ffn.intermediate = n; });
+  expect_limit(kMaxVocabulary, 1, [](ModelConfig* c, int64_t n) { c->vocab_size = n; });
+  expect_limit(kMaxContext, 1, [](ModelConfig* c, int64_t n) { c->context_length = n; });
+  expect_limit(graph::kMaxRotaryDim, 2, [](ModelConfig* c, int64_t n) {
+    c->attention.head_dim = kMaxWidth;
+    c->rope.rotary_dim = n;
+  });
 }
 
 }  // namespace

@@ -3,6 +3,10 @@
 // KeyReader: reads members of a JSON object and remembers which ones were asked for, so that at the
 // end whatever nobody asked for can be refused by name. A null member counts as absent, as the
 // configuration classes that write these files mean it.
+//
+// Reads by base/json.h and adds the account of keys, which bundle/json_fields.h (our own format, a
+// closed list of members with ranges) has no use for: which keys a config may have depends on what
+// was read before.
 #pragma once
 
 #include <optional>

@@ -14,9 +14,6 @@
 namespace tessera::text {
 namespace {
 
-/// A character takes at most six bytes of JSON ("\u0007"); an id at most nine, its comma included.
-constexpr uint64_t kMaxLineBytes = std::max(6 * kMaxEncodeBytes, 9 * kMaxDecodeTokens) + 1024;
-
 /// The value of the only key that a line may have. A misspelt or surplus key is an error: ignoring
 /// it would answer another question than was asked.
 Result<json::Value> OnlyMember(std::string_view line, std::string_view key) {

@@ -4,6 +4,7 @@
 // tokenizer are enforced in textkit/src/tokenizer.rs, which repeats the numbers.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 namespace tessera::text {
@@ -16,6 +17,10 @@ inline constexpr uint64_t kMaxTokenizerJsonBytes = 256ull << 20;
 inline constexpr uint64_t kMaxEncodeBytes = 8ull << 20;
 /// Ids of one Decode().
 inline constexpr uint64_t kMaxDecodeTokens = 16ull << 20;
+/// One line of the verbs `tokenize` and `detokenize`. A character takes at most six bytes of JSON
+/// ("\u0007"); an id at most nine, its comma included.
+inline constexpr uint64_t kMaxLineBytes =
+    std::max(6 * kMaxEncodeBytes, 9 * kMaxDecodeTokens) + 1024;
 /// The largest token id of a vocabulary.
 inline constexpr int64_t kMaxTokenId = (1 << 24) - 1;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Limits of chat templates: what a hostile template may cost. The numbers are textkit's
-// (textkit/src/template/meter.rs, where their reasons stand); template_limits_test.cc proves each
+// (textkit/src/template/meter.rs, where their reasons stand); chat_template_test.cc proves each
 // at n-1, n and n+1.
 #pragma once
 

@@ -200,6 +200,44 @@ TEST(OpenAiRequest, ListsAreBounded) {
   EXPECT_FALSE(prompts(kPromptsMax + 1).has_value());
 }
 
+TEST(OpenAiRequest, LogitBiasAndLogprobsAreBounded) {
+  const auto biases = [](int64_t count) {
+    std::string members;
+    // Leading zeros: more keys than the vocabulary has ids.
+    for (int64_t i = 0; i < count; ++i) members += fmt::format("{}\"{:05}\":1", i ? "," : "", i);
+    return Completion("\"logit_bias\":{" + members + "}");
+  };
+  EXPECT_EQ(biases(engine::kLogitBiasMax + 1).error().message,
+            fmt::format("logit_bias has {} entries, expected at most {}", engine::kLogitBiasMax + 1,
+                        engine::kLogitBiasMax));
+  // Up to the limit it is the ids that are looked at.
+  EXPECT_NE(biases(engine::kLogitBiasMax).error().message.find("token ids from 0"),
+            std::string::npos);
+  const auto logprobs = [](int count) {
+    return Completion("\"logprobs\":" + std::to_string(count)).has_value();
+  };
+  EXPECT_TRUE(logprobs(engine::kTopLogprobsMax - 1));
+  EXPECT_TRUE(logprobs(engine::kTopLogprobsMax));
+  EXPECT_FALSE(logprobs(engine::kTopLogprobsMax + 1));
+}
+
+TEST(OpenAiRequest, JsonIsBoundedInDepthAndKeys) {
+  const auto depth = [](size_t n) {  // The body itself is the first level.
+    return Completion("\"x\":" + std::string(n - 1, '[') + std::string(n - 1, ']'));
+  };
+  EXPECT_TRUE(depth(kJsonDepthMax - 1).has_value());
+  EXPECT_TRUE(depth(kJsonDepthMax).has_value());
+  EXPECT_EQ(depth(kJsonDepthMax + 1).error().code, "invalid_json");
+  const auto keys = [](uint64_t n) {
+    std::string members;
+    for (uint64_t i = 0; i < n; ++i) members += fmt::format("{}\"k{}\":1", i ? "," : "", i);
+    return Completion("\"x\":{" + members + "}");
+  };
+  EXPECT_TRUE(keys(kJsonKeysMax - 1).has_value());
+  EXPECT_TRUE(keys(kJsonKeysMax).has_value());
+  EXPECT_EQ(keys(kJsonKeysMax + 1).error().code, "invalid_json");
+}
+
 TEST(OpenAiRequest, UnknownFieldsAreWarnedAboutAndIgnoredOnesAreNot) {
   const auto request =
       Completion(R"("frobnicate":1,"user":"u","store":false,"metadata":{"a":"b"})");
@@ -296,6 +334,22 @@ TEST(CompletionRequest, ChoicesAreBounded) {
   EXPECT_EQ(read(86).error().param, "n");
 }
 
+TEST(CompletionRequest, AnswersOfOneRequestAreBounded) {
+  const auto with = [](size_t prompts, int64_t n) {
+    std::string list = "\"x\"";
+    for (size_t i = 1; i < prompts; ++i) list += ",\"x\"";
+    return ReadCompletionRequest(
+        fmt::format(R"({{"model":"org/fake","prompt":[{}],"n":{}}})", list, n), Model());
+  };
+  static_assert(kChoicesMax == 256 && kChoicesPerPromptMax == 128);
+  EXPECT_TRUE(with(3, 85).has_value()) << 255;
+  EXPECT_TRUE(with(2, 128).has_value()) << 256;
+  EXPECT_EQ(with(3, 86).error().param, "n") << "258; 257 is a prime";
+  EXPECT_TRUE(with(1, kChoicesPerPromptMax - 1).has_value());
+  EXPECT_TRUE(with(1, kChoicesPerPromptMax).has_value());
+  EXPECT_EQ(with(1, kChoicesPerPromptMax + 1).error().param, "n");
+}
+
 TEST(CheckLength, NamesTheNumbersAndIsExact) {
   EXPECT_FALSE(CheckLength(99, std::nullopt, 100, "prompt").has_value());
   EXPECT_FALSE(CheckLength(90, 10, 100, "prompt").has_value());
@@ -324,6 +378,24 @@ TEST(ChatRequest, MaxTokensHasTwoNamesThatMayNotDisagree) {
   EXPECT_EQ(Chat(ChatBody("\"max_completion_tokens\":7,\"max_tokens\":8")).error().param,
             "max_tokens");
   EXPECT_EQ(Chat(ChatBody("\"min_tokens\":8,\"max_tokens\":7")).error().param, "min_tokens");
+}
+
+TEST(ChatRequest, MessagesAndPartsAreBounded) {
+  const auto messages = [](size_t count) {
+    json::Value list = json::Array(count, json::Object{{"role", "user"}, {"content", "x"}});
+    return NormalizeMessages(&list).has_value();
+  };
+  EXPECT_TRUE(messages(kMessagesMax - 1));
+  EXPECT_TRUE(messages(kMessagesMax));
+  EXPECT_FALSE(messages(kMessagesMax + 1));
+  const auto parts = [](size_t count) {
+    json::Array list(count, json::Object{{"type", "text"}, {"text", "x"}});
+    json::Value one = json::Array{json::Object{{"role", "user"}, {"content", std::move(list)}}};
+    return NormalizeMessages(&one).has_value();
+  };
+  EXPECT_TRUE(parts(kContentPartsMax - 1));
+  EXPECT_TRUE(parts(kContentPartsMax));
+  EXPECT_FALSE(parts(kContentPartsMax + 1));
 }
 
 TEST(ChatRequest, BadMessagesAreNamed) {
