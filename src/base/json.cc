@@ -10,10 +10,14 @@
 #include <optional>
 #include <vector>
 
+#include "base/json_error.h"
+
 namespace tessera::json {
 namespace {
 
 namespace bj = boost::json;
+
+constexpr size_t kMaxQuotedKeyBytes = 100;
 
 /// Builds values bottom-up on a stack of open containers. Boost's own handler neither counts keys
 /// nor refuses duplicates, which safetensors headers need.
@@ -28,13 +32,17 @@ class Handler {
 
   Value TakeRoot() { return std::move(root_); }
   const std::string& complaint() const { return complaint_; }
+  json::Open open() const {
+    if (stack_.empty()) return json::Open::kNothing;
+    return stack_.back().value.is_object() ? json::Open::kObject : json::Open::kArray;
+  }
 
   bool on_document_begin(bj::error_code&) { return true; }
   bool on_document_end(bj::error_code&) { return true; }
-  bool on_object_begin(bj::error_code&) { return Open(Value(bj::object_kind)); }
-  bool on_object_end(std::size_t, bj::error_code&) { return Close(); }
-  bool on_array_begin(bj::error_code&) { return Open(Value(bj::array_kind)); }
-  bool on_array_end(std::size_t, bj::error_code&) { return Close(); }
+  bool on_object_begin(bj::error_code&) { return Begin(Value(bj::object_kind)); }
+  bool on_object_end(std::size_t, bj::error_code&) { return End(); }
+  bool on_array_begin(bj::error_code&) { return Begin(Value(bj::array_kind)); }
+  bool on_array_end(std::size_t, bj::error_code&) { return End(); }
 
   bool on_key_part(std::string_view part, std::size_t, bj::error_code&) {
     text_ += part;
@@ -45,7 +53,9 @@ class Handler {
     Frame& frame = stack_.back();
     const Object& object = frame.value.get_object();
     if (limits_.unique_keys && object.contains(text_))
-      return Refuse(fmt::format("duplicate key \"{:.100}\"", text_), ec);
+      return Refuse(
+          fmt::format("duplicate key {}, expected each key once", Quote(text_, kMaxQuotedKeyBytes)),
+          ec);
     if (object.size() >= limits_.max_keys)
       return Refuse(fmt::format("more than {} keys in one object", limits_.max_keys), ec);
     frame.key = std::move(text_);
@@ -67,7 +77,8 @@ class Handler {
   bool on_uint64(uint64_t number, std::string_view, bj::error_code&) { return Add(Value(number)); }
   bool on_double(double number, std::string_view, bj::error_code& ec) {
     // A literal such as 1e999 parses to infinity, which no JSON text can mean.
-    if (!std::isfinite(number)) return Refuse("a number is out of range", ec);
+    if (!std::isfinite(number))
+      return Refuse("a number is out of range, expected at most 1.8e308", ec);
     return Add(Value(number));
   }
   bool on_bool(bool truth, bj::error_code&) { return Add(Value(truth)); }
@@ -86,11 +97,11 @@ class Handler {
     ec = bj::error::exception;
     return false;
   }
-  bool Open(Value value) {
+  bool Begin(Value value) {
     stack_.push_back({std::move(value), {}});
     return true;
   }
-  bool Close() {
+  bool End() {
     Value value = std::move(stack_.back().value);
     stack_.pop_back();
     return Add(std::move(value));
@@ -160,6 +171,15 @@ void Write(const Value& value, int indent, std::string* out) {
   }
 }
 
+/// What the library's error code means here.
+std::string Explain(const Handler& handler, bj::error_code ec, std::string_view text,
+                    size_t offset) {
+  if (ec == bj::error::exponent_overflow)
+    return "a number's exponent is out of range, expected at most 308";
+  if (ec == bj::error::expected_hex_digit) return "expected four hex digits after \\u";
+  return DescribeSyntaxError(text, offset, handler.open());
+}
+
 Status WrongKind(std::string_view key, std::string_view expected, const Value& value) {
   return InvalidArgument(fmt::format("\"{}\" is {}, expected {}", key, KindName(value), expected));
 }
@@ -189,11 +209,14 @@ Result<Value> Parse(std::string_view text, const Limits& limits, std::string_vie
       return fail(ResourceExhausted(
           fmt::format("offset {}: JSON nested deeper than {} levels", used, limits.max_depth)));
     const std::string& complaint = parser.handler().complaint();
-    return fail(InvalidArgument(fmt::format("offset {}: invalid JSON: {}", used,
-                                            complaint.empty() ? ec.message() : complaint)));
+    return fail(InvalidArgument(
+        fmt::format("offset {}: invalid JSON: {}", used,
+                    complaint.empty() ? Explain(parser.handler(), ec, text, used) : complaint)));
   }
   if (used < text.size())
-    return fail(InvalidArgument(fmt::format("offset {}: text after the JSON value", used)));
+    return fail(InvalidArgument(
+        fmt::format("offset {}: invalid JSON: expected nothing after the value, got {}", used,
+                    Quote(text.substr(used), kMaxExcerptBytes))));
   return parser.handler().TakeRoot();
 }
 

@@ -50,6 +50,41 @@ TEST(Json, RefusesWhatIsNotStrictJson) {
   }
 }
 
+TEST(Json, MessagesSayWhereWhatWasExpectedAndWhatStoodThere) {
+  struct Case {
+    std::string text, message;
+  };
+  const Case cases[] = {
+      {"", R"(offset 0: invalid JSON: expected a value, got the end of the text)"},
+      {"x", R"(offset 0: invalid JSON: expected a value, got "x")"},
+      {"tru3", R"(offset 0: invalid JSON: expected a value, got "tru3")"},
+      {"-x", R"(offset 1: invalid JSON: expected a number, true, false or null, got "x")"},
+      {"[1 2]", R"(offset 3: invalid JSON: expected ',' or ']', got "2]")"},
+      {"[1,]", R"(offset 3: invalid JSON: expected a value, got "]")"},
+      {"{", R"(offset 1: invalid JSON: expected a key in double quotes or '}', got the end)"},
+      {R"({"a":1,})", R"(offset 7: invalid JSON: expected a key in double quotes, got "}")"},
+      {R"({"a" 1})", R"(offset 5: invalid JSON: expected ':' after the key, got "1}")"},
+      {R"({"a":"b" 1})", R"(offset 9: invalid JSON: expected ',' or '}', got "1}")"},
+      {"{} {}", R"(offset 3: invalid JSON: expected nothing after the value, got "{}")"},
+      {"\"abc", R"(offset 4: invalid JSON: expected a string's closing quote, got the end)"},
+      {"\"\xff ",
+       R"(offset 1: invalid JSON: expected UTF-8, which these bytes are not, got "\xff)"},
+      {"\"a\nb\"", R"(offset 2: invalid JSON: expected no control character in a string)"},
+      {R"("\q")", R"(offset 2: invalid JSON: expected an escape: one of)"},
+      {R"("\uZZ")", R"(offset 3: invalid JSON: expected four hex digits)"},
+      {R"("\ud800x")", R"(offset 7: invalid JSON: expected the other half of a surrogate pair)"},
+      {"[1e999]", R"(invalid JSON: a number is out of range, expected at most 1.8e308)"},
+      {"[1e9999999999]", R"(invalid JSON: a number's exponent is out of range, expected at most)"},
+      {"x" + std::string(99, 'y'), R"(expected a value, got "xyyyyyyyyyyyyyyy...")"},
+      {"{\"\\n\":1,\"\\n\":2}", R"(duplicate key "\x0a", expected each key once)"},
+  };
+  for (const auto& [text, message] : cases) {
+    const auto value = Parse(text, {}, "test");
+    ASSERT_FALSE(value.has_value()) << text;
+    EXPECT_THAT(value.error().ToString(), HasSubstr(message)) << text;
+  }
+}
+
 TEST(Json, RefusesDuplicateKeysUnlessToldOtherwise) {
   EXPECT_THAT(Parse(R"({"a":1,"a":2})", {}, "t").error().ToString(),
               HasSubstr("duplicate key \"a\""));

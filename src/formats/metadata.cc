@@ -62,7 +62,8 @@ std::string_view KindName(const MetadataValue& value) {
 
 Status Metadata::Add(std::string key, MetadataValue value) {
   const auto [at, is_new] = by_key_.emplace(key, items_.size());
-  if (!is_new) return AlreadyExists(fmt::format("metadata key {} occurs twice", key));
+  if (!is_new)
+    return AlreadyExists(fmt::format("metadata key {} occurs twice, expected once", key));
   items_.emplace_back(std::move(key), std::move(value));
   return {};
 }

@@ -71,7 +71,7 @@ Status ParameterIndex::Add(ParameterEntry entry, bool allow_duplicates) {
   TESSERA_CHECK(entry.file < files_.size());
   const auto [at, is_new] = by_name_.emplace(entry.name, entries_.size());
   if (!is_new && !allow_duplicates)
-    return AlreadyExists(fmt::format("tensor {} occurs twice", entry.name));
+    return AlreadyExists(fmt::format("tensor {} occurs twice, expected once", entry.name));
   entries_.push_back(std::move(entry));
   return {};
 }

@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <set>
+#include <sstream>
+#include <string>
 
 namespace tessera::tensor {
 namespace {
@@ -32,6 +35,24 @@ TEST(DType, NamesAndIdsAreUnique) {
       EXPECT_TRUE(ids.insert(info.gguf_id).second) << info.name;
     }
   }
+}
+
+TEST(DType, MessagesNameExactlyWhatIsKnown) {
+  std::set<uint32_t> listed;
+  std::istringstream ids(KnownGgufIds());
+  for (std::string range; std::getline(ids, range, ',');) {
+    uint32_t first = 0;
+    uint32_t last = 0;
+    const int fields = std::sscanf(range.c_str(), "%u-%u", &first, &last);
+    ASSERT_GE(fields, 1) << range;
+    for (uint32_t id = first; id <= (fields == 2 ? last : first); ++id) listed.insert(id);
+  }
+  for (uint32_t id = 0; id < 100; ++id)
+    EXPECT_EQ(listed.contains(id), FindByGgufId(id).has_value()) << id;
+  std::istringstream names(KnownSafetensorsNames());
+  for (std::string name; std::getline(names >> std::ws, name, ',');)
+    EXPECT_TRUE(FindBySafetensorsName(name).has_value()) << name;
+  EXPECT_TRUE(KnownTorchNames().find("bfloat16, bool, ") != std::string::npos) << KnownTorchNames();
 }
 
 TEST(DType, IdsThatGgmlRemovedAreUnknown) {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -65,18 +64,23 @@ def test_bad_lines_are_answered_in_order() -> None:
     assert "error" in second and "error" in third
 
 
-def test_one_megabyte_a_second() -> None:
-    """A floor, far below what is measured, so that noise cannot fail it; start-up is taken off."""
-    text = (SHARED / "peers/text.txt").read_text()
-    text = (text * (1 + 2_000_000 // len(text)))[:2_000_000]
-    lines = [text[i:i + 4000] for i in range(0, len(text), 4000)]
-    begin = time.monotonic()
-    json_lines("tokenize", [{"text": "a"}], *source("smollm2_gguf"))
-    start = time.monotonic() - begin
-    begin = time.monotonic()
-    json_lines("tokenize", [{"text": t} for t in lines], *source("smollm2_gguf"))
-    seconds = time.monotonic() - begin - start
-    print(f"tokenize: {len(text) / 1e6 / seconds:.2f} MB/s")
+def test_bad_lines_say_what_was_expected() -> None:
+    stdin = b'{"text": "\xff\xfe"}\n{"text" 1}\n{"text": "a"\n'
+    done = tessera("tokenize", *source("tiny"), stdin=stdin)
+    errors = [json.loads(line)["error"] for line in done.stdout.decode().splitlines()]
+    assert [e.split(", got")[0] for e in errors] == [
+        "line: offset 10: invalid JSON: expected UTF-8, which these bytes are not",
+        "line: offset 8: invalid JSON: expected ':' after the key",
+        "line: offset 12: invalid JSON: expected ',' or '}'"]
+    assert "\\xff\\xfe" in errors[0] and errors[2].endswith("got the end of the text")
+
+
+def test_render_names_every_member_it_knows(tmp_path: Path) -> None:
+    template = tmp_path / "t.jinja"
+    template.write_text("x")
+    (got,) = json_lines("render", [{"messages": [], "mesages": []}], "--template", template)
+    assert "unknown member 'mesages'" in got["error"]
+    assert "known are messages, tools, documents, add_generation_prompt, vars, now" in got["error"]
 
 
 # ---- templates ------------------------------------------------------------------------------

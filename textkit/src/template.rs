@@ -122,7 +122,7 @@ fn variables(request: &Value) -> Result<Value> {
             other => {
                 return Err(Error::invalid(format!(
                     "unknown member '{other}' of a render request; known are messages, tools, \
-                     documents, add_generation_prompt, vars"
+                     documents, add_generation_prompt, vars, now"
                 )))
             }
         }

@@ -108,8 +108,9 @@ Result<ParameterEntry> ReadTensorInfo(ByteReader& reader, uint64_t alignment,
   TESSERA_ASSIGN_OR_RETURN(const auto type, reader.Read<uint32_t>(field));
   const auto dtype = tensor::FindByGgufId(type);
   if (!dtype.has_value())
-    return Fail(Unimplemented(
-        fmt::format("offset {}: {}: unknown tensor type {}", type_offset, field, type)));
+    return Fail(
+        Unimplemented(fmt::format("offset {}: {}: unknown tensor type {}, expected a ggml type: {}",
+                                  type_offset, field, type, tensor::KnownGgufIds())));
   entry.dtype = *dtype;
   auto bytes = TensorBytes(entry.dtype, entry.shape);
   if (!bytes.has_value())
@@ -120,7 +121,7 @@ Result<ParameterEntry> ReadTensorInfo(ByteReader& reader, uint64_t alignment,
   TESSERA_ASSIGN_OR_RETURN(entry.offset, reader.Read<uint64_t>(field));
   if (entry.offset % alignment != 0)
     return Fail(InvalidArgument(
-        fmt::format("offset {}: {}: data offset {} is not a multiple of the alignment {}",
+        fmt::format("offset {}: {}: data offset is {}, expected a multiple of the alignment {}",
                     offset_offset, field, entry.offset, alignment)));
   return entry;
 }

@@ -69,12 +69,13 @@ TEST(GgufReader, ErrorsOfOneClassAreTold) {
   EXPECT_EQ(message("version_99"), "offset 4: version is 99, expected 2 or 3");
   EXPECT_EQ(message("version_byteswapped"),
             "offset 4: version is 50331648, expected 2 or 3 (a big-endian file?)");
-  EXPECT_EQ(message("duplicate_key"), "offset 107: metadata key general.name occurs twice");
-  EXPECT_EQ(message("duplicate_tensor"), "tensor a occurs twice");
+  EXPECT_EQ(message("duplicate_key"),
+            "offset 107: metadata key general.name occurs twice, expected once");
+  EXPECT_EQ(message("duplicate_tensor"), "tensor a occurs twice, expected once");
   EXPECT_EQ(message("alignment_not_pow2"),
             "metadata general.alignment is 24, expected a power of two up to 1048576");
   EXPECT_EQ(message("offset_misaligned"),
-            "offset 132: tensor a: data offset 4 is not a multiple of the alignment 32");
+            "offset 132: tensor a: data offset is 4, expected a multiple of the alignment 32");
   EXPECT_EQ(message("block_misaligned_row"),
             "offset 128: tensor a: a row of 33 elements is no multiple of Q8_0's block of 32");
   EXPECT_EQ(message("overlapping"), "tensor a at 192 to 256 overlaps tensor b at 224");

@@ -17,7 +17,8 @@ constexpr uint32_t kMaxJsonDepth = 8;
 Result<tensor::DType> ReadDType(const json::Object& object) {
   TESSERA_ASSIGN_OR_RETURN(const std::string name, json::NeedString(object, "dtype"));
   if (const auto dtype = tensor::FindByTorchName(name); dtype.has_value()) return *dtype;
-  return Fail(Unimplemented(fmt::format("unknown dtype {}", name.substr(0, 40))));
+  return Fail(Unimplemented(fmt::format("unknown dtype {}, expected one of {}", name.substr(0, 40),
+                                        tensor::KnownTorchNames())));
 }
 
 Result<tensor::Shape> ReadShape(const json::Object& object) {

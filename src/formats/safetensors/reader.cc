@@ -52,7 +52,8 @@ Result<uint64_t> Unsigned(const json::Value& value, std::string_view what) {
 
 Result<const json::Array*> NeedArray(const json::Object& object, std::string_view key) {
   const json::Value* value = json::Find(object, key);
-  if (value == nullptr) return Fail(InvalidArgument(fmt::format("{} is missing", key)));
+  if (value == nullptr)
+    return Fail(InvalidArgument(fmt::format("{} is missing, expected an array", key)));
   if (!value->is_array())
     return Fail(
         InvalidArgument(fmt::format("{} is {}, expected an array", key, json::KindName(*value))));
@@ -61,15 +62,15 @@ Result<const json::Array*> NeedArray(const json::Object& object, std::string_vie
 
 Result<tensor::DType> ReadDType(const json::Object& object) {
   const json::Value* value = json::Find(object, "dtype");
-  if (value == nullptr) return Fail(InvalidArgument("dtype is missing"));
+  if (value == nullptr) return Fail(InvalidArgument("dtype is missing, expected a string"));
   if (!value->is_string())
     return Fail(
         InvalidArgument(fmt::format("dtype is {}, expected a string", json::KindName(*value))));
   const std::string_view name = value->as_string();
   if (auto dtype = tensor::FindBySafetensorsName(name); dtype.has_value()) return *dtype;
-  return Fail(Unimplemented(fmt::format("{} dtype {}",
+  return Fail(Unimplemented(fmt::format("{} dtype {}, expected one of {}",
                                         IsKnownButNotSupported(name) ? "unsupported" : "unknown",
-                                        name.substr(0, 40))));
+                                        name.substr(0, 40), tensor::KnownSafetensorsNames())));
 }
 
 Result<tensor::Shape> ReadShape(const json::Object& object) {
@@ -104,8 +105,8 @@ Result<ParameterEntry> ReadTensor(std::string_view name, const json::Value& valu
   TESSERA_ASSIGN_OR_RETURN(entry.offset, Unsigned((*offsets)[0], "data_offsets[0]"));
   TESSERA_ASSIGN_OR_RETURN(const uint64_t end, Unsigned((*offsets)[1], "data_offsets[1]"));
   if (end < entry.offset)
-    return Fail(InvalidArgument(
-        fmt::format("data_offsets are [{}, {}]: the end is before the begin", entry.offset, end)));
+    return Fail(InvalidArgument(fmt::format(
+        "data_offsets are [{}, {}], expected the end not before the begin", entry.offset, end)));
   entry.bytes = end - entry.offset;
   const auto elements = static_cast<uint64_t>(entry.shape.elements());
   TESSERA_ASSIGN_OR_RETURN(const uint64_t expected, tensor::RowBytes(entry.dtype, elements));
