@@ -2,11 +2,8 @@
 #include "tensor/dtype.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <algorithm>
 #include <array>
-#include <vector>
 
 #include "base/bytes.h"
 #include "base/check.h"
@@ -92,15 +89,6 @@ std::optional<DType> FindIf(Matches matches) {
   return std::nullopt;
 }
 
-/// The non-empty names of one column, by alphabet.
-std::string JoinNames(std::string_view DTypeInfo::*column) {
-  std::vector<std::string_view> names;
-  for (const DTypeInfo& info : kTable)
-    if (!(info.*column).empty()) names.push_back(info.*column);
-  std::ranges::sort(names);
-  return fmt::format("{}", fmt::join(names, ", "));
-}
-
 }  // namespace
 
 const DTypeInfo& Info(DType dtype) {
@@ -130,29 +118,6 @@ std::optional<DType> FindBySafetensorsName(std::string_view name) {
 std::optional<DType> FindByTorchName(std::string_view name) {
   if (name.empty()) return std::nullopt;
   return FindIf([&](const DTypeInfo& info) { return info.torch == name; });
-}
-
-std::string KnownGgufIds() {
-  std::vector<int32_t> ids;
-  for (const DTypeInfo& info : kTable)
-    if (info.gguf_id >= 0) ids.push_back(info.gguf_id);
-  std::ranges::sort(ids);
-  std::string text;
-  for (size_t begin = 0, end; begin < ids.size(); begin = end) {
-    end = begin + 1;
-    while (end < ids.size() && ids[end] == ids[end - 1] + 1) ++end;
-    text += fmt::format("{}{}", begin == 0 ? "" : ", ", ids[begin]);
-    if (end - begin > 1) text += fmt::format("-{}", ids[end - 1]);
-  }
-  return text;
-}
-
-std::string KnownSafetensorsNames() {
-  return JoinNames(&DTypeInfo::safetensors);
-}
-
-std::string KnownTorchNames() {
-  return JoinNames(&DTypeInfo::torch);
 }
 
 Result<uint64_t> RowBytes(DType dtype, uint64_t elements) {

@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string>
 #include <string_view>
 
 #include "base/status.h"
@@ -95,11 +94,6 @@ std::optional<DType> FindByGgufId(uint32_t id);
 std::optional<DType> FindBySafetensorsName(std::string_view name);
 /// By torch's spelling ("bfloat16", "bool"), exactly.
 std::optional<DType> FindByTorchName(std::string_view name);
-
-/// What the look-ups above accept, for messages: "0-3, 6-30, 39" and "BF16, BOOL, ...".
-std::string KnownGgufIds();
-std::string KnownSafetensorsNames();
-std::string KnownTorchNames();
 
 /// Bytes of one row of `elements`. kInvalidArgument when the block size does not divide it, or the
 /// product overflows.

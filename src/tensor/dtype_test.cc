@@ -8,6 +8,8 @@
 #include <sstream>
 #include <string>
 
+#include "tensor/known_dtypes.h"
+
 namespace tessera::tensor {
 namespace {
 

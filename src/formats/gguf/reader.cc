@@ -9,6 +9,7 @@
 #include "formats/gguf/metadata_reader.h"
 #include "formats/limits.h"
 #include "formats/source_file.h"
+#include "tensor/known_dtypes.h"
 
 namespace tessera::formats::gguf {
 namespace {

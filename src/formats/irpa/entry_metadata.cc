@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "formats/limits.h"
+#include "tensor/known_dtypes.h"
 
 namespace tessera::formats::irpa {
 namespace {

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "formats/limits.h"
 #include "formats/source_file.h"
+#include "tensor/known_dtypes.h"
 
 namespace tessera::formats::safetensors {
 namespace {
