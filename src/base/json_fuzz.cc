@@ -2,6 +2,7 @@
 //
 // Any bytes are refused with a message of one printable line, or give a value whose text, compact
 // and indented, reads back as the same value. Small limits too: refused or within them.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

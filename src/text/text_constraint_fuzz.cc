@@ -4,6 +4,7 @@
 // grammar, a zero byte, bytes that choose tokens. A grammar is refused, or generates under its own
 // masks: what a mask allows can be committed, what it forbids cannot, and there is a way on until
 // the end.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -87,22 +88,21 @@ void Generate(const ConstraintVocabulary& vocabulary, Constraint& constraint,
   }
 }
 
+void Fuzz(uint8_t letter, std::string_view input) {
+  static const auto vocabulary = MakeVocabulary();
+  const auto kind = KindOf(letter);
+  if (!kind.has_value()) return;
+  const size_t zero = std::min(input.find('\0'), input.size());
+  const auto constraint = Constraint::Make(*vocabulary, *kind, input.substr(0, zero));
+  if (!constraint.has_value()) return CheckError(constraint.error());
+  if (zero < input.size()) Generate(*vocabulary, **constraint, input.substr(zero + 1));
+}
+
 }  // namespace
 }  // namespace tessera::text
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace tessera::text;
-  static const auto vocabulary = MakeVocabulary();
   if (size == 0) return 0;
-  const auto kind = KindOf(data[0]);
-  if (!kind.has_value()) return 0;
-  const std::string_view input(reinterpret_cast<const char*>(data) + 1, size - 1);
-  const size_t zero = std::min(input.find('\0'), input.size());
-  const auto constraint = Constraint::Make(*vocabulary, *kind, input.substr(0, zero));
-  if (!constraint.has_value()) {
-    CheckError(constraint.error());
-    return 0;
-  }
-  if (zero < input.size()) Generate(*vocabulary, **constraint, input.substr(zero + 1));
+  tessera::text::Fuzz(data[0], {reinterpret_cast<const char*>(data) + 1, size - 1});
   return 0;
 }
