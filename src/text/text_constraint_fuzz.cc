@@ -29,7 +29,7 @@ std::shared_ptr<const ConstraintVocabulary> MakeVocabulary() {
        {"true", "false", "null", "\":", "\", \"", "[]", "{\"", "123", "\xE2\x82"})
     tokens.push_back({.bytes = word});
   const auto end = static_cast<TokenId>(tokens.size());
-  tokens.push_back({.special = true});
+  tokens.push_back({.bytes = {}, .special = true});
   return ConstraintVocabulary::Make(tokens, std::span(&end, 1)).value();
 }
 
