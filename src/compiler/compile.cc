@@ -191,28 +191,29 @@ Result<BundleId> MakeBundleId(const CompileInput& input, const CompileOptions& o
 }
 
 Result<CompileReport> Compile(const CompileInput& input, const CompileOptions& options,
-                              const bundle::Store& store, const ProgressFn& progress) {
+                              const bundle::Store& store, const ProgressFn& progress,
+                              const ReasonFn& on_reason) {
   CompileReport report;
   report.notes = input.source->warnings;
   TESSERA_ASSIGN_OR_RETURN(const BundleId id, MakeBundleId(input, options, store, progress));
+  const auto reason = [&](std::string text) {
+    if (on_reason) on_reason(text);
+    report.reasons.push_back(std::move(text));
+  };
   const auto reuse = [&](const std::filesystem::path& folder) {
     report.bundle = folder;
     report.reused = true;
-    report.reasons.push_back(
-        fmt::format("reusing bundle {}: sources and options are the same", folder.string()));
+    reason(fmt::format("reusing bundle {}: sources and options are the same", folder.string()));
     return report;
   };
   // A bundle appears whole or not at all, so looking needs no lock, nor a cache that we may write.
   const auto present = store.Find(id);
   if (present.has_value() && present->has_value()) return reuse(**present);
-  const auto on_wait = [&] {
-    report.reasons.push_back("waited for another process that compiles the same bundle");
-    if (progress) progress({"waiting for another compiler of the same bundle", 0, 0});
-  };
+  const auto on_wait = [&] { reason("waiting for another process that compiles the same bundle"); };
   TESSERA_ASSIGN_OR_RETURN(const bundle::BundleLock lock, store.Lock(id, on_wait));
   const auto found = store.Find(id);  // Again: the one we waited for may have made it.
   if (found.has_value() && found->has_value()) return reuse(**found);
-  report.reasons.push_back(Reason(store, id, StatusOf(found)));
+  reason(Reason(store, id, StatusOf(found)));
   TESSERA_RETURN_IF_ERROR(MakeBundle(input, options, id, store, lock, progress, &report)
                               .WithContext(fmt::format("compiling {}", input.name)));
   return report;

@@ -54,6 +54,8 @@ struct Progress {
   uint64_t total = 0;      // 0: unknown.
 };
 using ProgressFn = std::function<void(const Progress&)>;
+/// Gets each of CompileReport::reasons when it is known: before the stage that it explains.
+using ReasonFn = std::function<void(const std::string&)>;
 
 struct CompileReport {
   std::filesystem::path bundle;
@@ -72,10 +74,11 @@ struct CompileReport {
 
 /// kUnimplemented names what the target cannot do (a target, an option, an operation, a weight
 /// format), kInvalidArgument an option out of range, kResourceExhausted a full disk; see Store for
-/// the rest. Nothing is left behind on an error. `progress` may be empty; it is called from the
-/// calling thread, at most once every few megabytes.
+/// the rest. Nothing is left behind on an error. `progress` and `on_reason` may be empty; they are
+/// called from the calling thread, `progress` at most once every few megabytes.
 Result<CompileReport> Compile(const CompileInput& input, const CompileOptions& options,
-                              const bundle::Store& store, const ProgressFn& progress = {});
+                              const bundle::Store& store, const ProgressFn& progress = {},
+                              const ReasonFn& on_reason = {});
 
 /// The id under which Compile() would publish: hashes the sources, or remembers their hashes from
 /// the store's cache (bundle/hash_memo.h).

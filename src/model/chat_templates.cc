@@ -18,9 +18,9 @@ using Templates = std::map<std::string, std::string>;  // name -> text
 constexpr std::string_view kDefault = "default";
 
 Status Put(Templates& templates, std::string name, std::string text) {
-  if (text.size() > kMaxTemplateBytes) {
+  if (text.size() > kMaxTemplateFileBytes) {
     return ResourceExhausted(fmt::format("chat template '{}' has {} bytes, at most {}", name,
-                                         text.size(), kMaxTemplateBytes));
+                                         text.size(), kMaxTemplateFileBytes));
   }
   templates[std::move(name)] = std::move(text);
   if (templates.size() <= kMaxTemplates) return {};
@@ -53,7 +53,7 @@ Status PutMember(Templates& templates, const json::Object& object) {
 
 Status PutJsonFile(Templates& templates, const fs::path& path) {
   // JSON escapes lengthen the text, by at most six bytes for one.
-  TESSERA_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, 6 * kMaxTemplateBytes));
+  TESSERA_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, 6 * kMaxTemplateFileBytes));
   TESSERA_ASSIGN_OR_RETURN(const json::Value value, json::Parse(text, {}, path.string()));
   if (!value.is_object()) {
     return InvalidArgument(
@@ -66,7 +66,7 @@ Status PutFolder(Templates& templates, const fs::path& folder) {
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
     if (it->path().extension() != ".jinja") continue;
-    TESSERA_ASSIGN_OR_RETURN(std::string text, ReadFile(it->path(), kMaxTemplateBytes));
+    TESSERA_ASSIGN_OR_RETURN(std::string text, ReadFile(it->path(), kMaxTemplateFileBytes));
     TESSERA_RETURN_IF_ERROR(Put(templates, it->path().stem().string(), std::move(text)));
   }
   if (!error) return {};
@@ -96,7 +96,7 @@ Result<std::vector<NamedTemplate>> ReadHfChatTemplates(const fs::path& folder,
   }
   if (IsPresent(folder / "chat_template.jinja")) {
     TESSERA_ASSIGN_OR_RETURN(std::string text,
-                             ReadFile(folder / "chat_template.jinja", kMaxTemplateBytes));
+                             ReadFile(folder / "chat_template.jinja", kMaxTemplateFileBytes));
     TESSERA_RETURN_IF_ERROR(Put(templates, std::string(kDefault), std::move(text)));
   }
   if (fs::is_directory(folder / "additional_chat_templates", ignored)) {

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "base/file.h"
+#include "base/check.h"
 #include "base/json.h"
 #include "formats/open.h"
 #include "model/chat_templates.h"
@@ -13,51 +13,45 @@
 #include "model/hf_config.h"
 #include "model/limits.h"
 #include "model/special_tokens.h"
+#include "model/text_sources.h"
 
 namespace tessera::model {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// A JSON file of `folder`, parsed; its text goes to `source.files`. A null value when the file is
-/// absent and need not be there.
-Result<json::Value> ReadJsonFile(const fs::path& folder, ModelSource& source, std::string_view name,
+/// A JSON file of `folder`; its text goes to `source.files`. Null when an optional one is absent.
+Result<json::Value> TakeJsonFile(const fs::path& folder, ModelSource& source, std::string_view name,
                                  uint64_t max_bytes, bool required) {
   const fs::path path = folder / name;
-  if (!required && !IsPresent(path)) return json::Value();
-  TESSERA_ASSIGN_OR_RETURN(std::string text, ReadFile(path, max_bytes));
-  const json::Limits limits{.max_bytes = max_bytes};
-  TESSERA_ASSIGN_OR_RETURN(json::Value value, json::Parse(text, limits, path.string()));
-  if (!value.is_object()) {
-    return Fail(InvalidArgument(
-        fmt::format("{} is {}, expected an object", path.string(), json::KindName(value))));
-  }
-  source.files.push_back({std::string(name), std::move(text)});
-  return value;
+  TESSERA_ASSIGN_OR_RETURN(JsonFile file, required ? ReadJsonFile(path, max_bytes)
+                                                   : ReadOptionalJsonFile(path, max_bytes));
+  if (file.value.is_object()) source.files.push_back({std::string(name), std::move(file.text)});
+  return std::move(file.value);
 }
 
 /// A repository as Hugging Face has them; the weights are open already.
 Status OpenRepository(const fs::path& folder, ModelSource& source) {
   TESSERA_ASSIGN_OR_RETURN(const json::Value config,
-                           ReadJsonFile(folder, source, "config.json", kMaxConfigBytes, true));
+                           TakeJsonFile(folder, source, "config.json", kMaxConfigBytes, true));
   TESSERA_ASSIGN_OR_RETURN(
       const json::Value generation,
-      ReadJsonFile(folder, source, "generation_config.json", kMaxConfigBytes, false));
+      TakeJsonFile(folder, source, "generation_config.json", kMaxConfigBytes, false));
   TESSERA_ASSIGN_OR_RETURN(
       const json::Value tokenizer_config,
-      ReadJsonFile(folder, source, "tokenizer_config.json", kMaxTokenizerConfigBytes, false));
+      TakeJsonFile(folder, source, "tokenizer_config.json", kMaxTokenizerConfigBytes, false));
   Result<ModelConfig> model = ReadHfConfig(config.get_object());
   if (!model.has_value()) return std::move(model).error().WithContext("config.json");
   source.config = *std::move(model);
-  TESSERA_ASSIGN_OR_RETURN(std::string tokenizer,
-                           ReadFile(folder / "tokenizer.json", kMaxTokenizerBytes));
+  TESSERA_ASSIGN_OR_RETURN(TokenizerSource text, OpenTokenizer(folder / "tokenizer.json"));
+  const std::string& tokenizer = std::get<JsonTokenizer>(text.tokenizer).json;
   TESSERA_ASSIGN_OR_RETURN(source.special_tokens,
                            ReadHfSpecialTokens({.config = config.if_object(),
                                                 .generation = generation.if_object(),
                                                 .tokenizer_config = tokenizer_config.if_object(),
                                                 .tokenizer_json = &tokenizer},
                                                source.config.vocab_size));
-  source.tokenizer = JsonTokenizer{std::move(tokenizer)};
+  source.tokenizer = std::move(text.tokenizer);
   TESSERA_ASSIGN_OR_RETURN(source.chat_templates,
                            ReadHfChatTemplates(folder, tokenizer_config.if_object()));
   if (generation.is_object()) {

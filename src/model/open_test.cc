@@ -196,8 +196,8 @@ TEST(ChatTemplates, HoldTheirLimits) {
     config["chat_template"] = std::string(bytes, 'x');
     return StatusOf(ReadHfChatTemplates(folder.path(), &config)).code();
   };
-  EXPECT_EQ(open(kMaxTemplateBytes), Code::kOk);
-  EXPECT_EQ(open(kMaxTemplateBytes + 1), Code::kResourceExhausted);
+  EXPECT_EQ(open(kMaxTemplateFileBytes), Code::kOk);
+  EXPECT_EQ(open(kMaxTemplateFileBytes + 1), Code::kResourceExhausted);
 
   const auto count = [](size_t n) {
     formats::Metadata metadata;

@@ -63,8 +63,8 @@ Status CheckOptions(const LoadOptions& options) {
   if (options.max_rows < 1 || options.max_rows > kMaxRows)
     return InvalidArgument(
         fmt::format("max_rows {}, expected 1 to {}", options.max_rows, kMaxRows));
-  if (options.kv_tokens < 0)
-    return InvalidArgument(fmt::format("{} tokens of KV memory", options.kv_tokens));
+  if (options.kv.tokens < 0)
+    return InvalidArgument(fmt::format("{} tokens of KV memory", options.kv.tokens));
   return {};
 }
 
@@ -93,9 +93,12 @@ Result<std::unique_ptr<Session>> CpuSession::Make(bundle::Bundle bundle,
   const bundle::Program& program = session->bundle_.program;
   const bundle::Dims& dims = program.dims;
   const Isa isa = options.isa.value_or(ReadIsa());
-  const int64_t kv_tokens = options.kv_tokens > 0 ? options.kv_tokens : dims.max_seq_len;
-  TESSERA_ASSIGN_OR_RETURN(KvMemory kv,
-                           KvMemory::Make(dims, (kv_tokens - 1) / dims.page_tokens + 1));
+  const kernels::KvLayout page{dims.layers, dims.kv_heads, dims.head_dim, dims.page_tokens};
+  TESSERA_ASSIGN_OR_RETURN(
+      const int64_t pages,
+      KvPages(options.kv, {dims.max_seq_len, dims.page_tokens, page.PageBytes()},
+              ReadTopology().memory_available));
+  TESSERA_ASSIGN_OR_RETURN(KvMemory kv, KvMemory::Make(dims, pages));
   session->kv_ = std::make_unique<KvMemory>(std::move(kv));
   TESSERA_ASSIGN_OR_RETURN(std::vector<BoundWeight> weights,
                            BindWeights(program, session->bundle_.archive, isa));

@@ -49,6 +49,26 @@ TEST_F(BundleTest, SecondCompileReusesAndSaysSo) {
   EXPECT_THAT(second.reasons, Contains(HasSubstr("reusing bundle")));
 }
 
+TEST_F(BundleTest, SaysWhyAStageRunsBeforeItRuns) {
+  const auto source = model::OpenModel(TinyLlama("hf"));
+  ASSERT_TRUE(source.has_value()) << source.error().ToString();
+  compiler::CompileInput input;
+  input.source = &*source;
+  input.name = "hf";
+  input.tokenizer_json = ReadAll(TinyLlama("hf") / "tokenizer.json");
+  std::vector<std::string> events;
+  const auto report = compiler::Compile(
+      input, {}, bundle::Store(dir_.path()),
+      [&](const compiler::Progress& progress) {
+        if (events.empty() || events.back() != progress.stage) events.emplace_back(progress.stage);
+      },
+      [&](const std::string& reason) { events.push_back(reason); });
+  ASSERT_TRUE(report.has_value()) << report.error().ToString();
+  EXPECT_THAT(events,
+              ::testing::ElementsAre("hashing sources", "stage compile: no bundle of hf yet",
+                                     "packing parameters"));
+}
+
 TEST_F(BundleTest, SaysWhichOptionChanged) {
   MustCompile(TinyLlama("hf"), dir_.path());
   compiler::CompileOptions options;

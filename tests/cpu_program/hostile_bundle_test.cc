@@ -39,7 +39,7 @@ class HostileBundle : public ::testing::Test {
   std::string LoadAndRun() {
     runtime::LoadOptions options;
     options.threads = 1;
-    options.kv_tokens = 64;
+    options.kv.tokens = 64;
     options.max_rows = 8;
     const auto session = runtime::LoadSession(folder_, options);
     if (!session.has_value()) return "refused: " + session.error().ToString();

@@ -114,7 +114,7 @@ class Refusals : public ::testing::Test {
   static runtime::LoadOptions Options() {
     runtime::LoadOptions options;
     options.threads = 1;
-    options.kv_tokens = 128;
+    options.kv.tokens = 128;
     options.max_rows = 16;
     return options;
   }
@@ -182,7 +182,7 @@ TEST(LoadSession, RefusesOptionsOutOfRange) {
   EXPECT_FALSE(runtime::LoadSession(bundle, {.threads = 513}).has_value());
   EXPECT_FALSE(runtime::LoadSession(bundle, {.max_rows = 0}).has_value());
   EXPECT_FALSE(runtime::LoadSession(bundle, {.max_rows = 8193}).has_value());
-  EXPECT_FALSE(runtime::LoadSession(bundle, {.kv_tokens = -1}).has_value());
+  EXPECT_FALSE(runtime::LoadSession(bundle, {.kv = {.tokens = -1}}).has_value());
 }
 
 }  // namespace
