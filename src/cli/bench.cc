@@ -12,6 +12,7 @@
 #include <numeric>
 
 #include "cli/loaded_model.h"
+#include "cli/validators.h"
 #include "cli/verbs.h"
 
 #include "base/clock.h"
@@ -162,8 +163,11 @@ Status Bench(const Options& options) {
   const std::vector<Case> grid = Grid(options);
   if (grid.empty()) return InvalidArgument("nothing to measure: -p and -n are all 0");
   LoadOptions load = options.load;
-  for (const Case& test : grid)
-    load.kv_tokens = std::max(load.kv_tokens, test.batch * (test.depth + test.tokens + 64));
+  // Sequences take whole pages, of which the bundle knows the size: room for one more each.
+  if (load.kv.bytes == 0)
+    for (const Case& test : grid)
+      load.kv.tokens = std::max(load.kv.tokens,
+                                test.batch * (test.depth + test.tokens + load.compile.page_tokens));
   TESSERA_ASSIGN_OR_RETURN(const LoadedModel model, LoadModel(load));
   const runtime::ModelShape& shape = model.session->shape();
   json::Array rows;
@@ -173,6 +177,12 @@ Status Bench(const Options& options) {
     if (test.depth + test.tokens > shape.max_seq_len)
       return InvalidArgument(fmt::format("{} needs {} positions, the model has {}", test.Name(),
                                          test.depth + test.tokens, shape.max_seq_len));
+    const int64_t pages = test.batch * ((test.depth + test.tokens - 1) / shape.page_tokens + 1);
+    if (pages > shape.page_count)
+      return InvalidArgument(
+          fmt::format("{} needs {} pages of KV memory, there are {}: raise --kv-memory to {} bytes",
+                      test.Name(), pages, shape.page_count,
+                      pages * shape.page_tokens * shape.kv_bytes_per_token));
     TESSERA_ASSIGN_OR_RETURN(const Figures figures,
                              Measure(model.session.get(), test, options.repetitions));
     if (!options.json) {
@@ -214,7 +224,7 @@ void AddBench(CLI::App* app, Context* context) {
       ->capture_default_str();
   verb->add_option("-b,--batch", options->batches, "Sequences at once")
       ->delimiter(',')
-      ->check(CLI::PositiveNumber)
+      ->check(AtLeast(1))
       ->capture_default_str();
   verb->add_option("-r,--repetitions", options->repetitions, "Counted runs of each")
       ->check(CLI::Range(1, 1000))

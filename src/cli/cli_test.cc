@@ -2,11 +2,21 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
+#include "cli/bounded_lines.h"
+#include "cli/bundle_options.h"
+#include "cli/byte_size.h"
 #include "cli/flagfile.h"
+#include "cli/foreign_flags.h"
+#include "cli/model_argument.h"
 #include "cli/terminal.h"
 
 #include "base/file.h"
+#include "model/limits.h"
 #include "support/fixtures.h"
+#include "text/limits.h"
+#include "text/template_limits.h"
 
 namespace tessera::cli {
 namespace {
@@ -38,6 +48,121 @@ TEST(Flagfile, StandsWhereItWasNamed) {
   EXPECT_EQ(ExpandFlagfiles({"--flagfile"}).error().code(), Code::kInvalidArgument);
   EXPECT_EQ(ExpandFlagfiles({"--flagfile=/no/such"}).error().code(), Code::kNotFound);
 }
+
+TEST(ByteSize, TakesBothKindsOfUnits) {
+  EXPECT_EQ(*ParseByteSize("1"), 1u);
+  EXPECT_EQ(*ParseByteSize("4096"), 4096u);
+  EXPECT_EQ(*ParseByteSize("512k"), 512'000u);
+  EXPECT_EQ(*ParseByteSize("512M"), 512'000'000u);
+  EXPECT_EQ(*ParseByteSize("1.5GB"), 1'500'000'000u);
+  EXPECT_EQ(*ParseByteSize("2Gi"), uint64_t{2} << 30);
+  EXPECT_EQ(*ParseByteSize("2gib"), uint64_t{2} << 30);
+  EXPECT_EQ(*ParseByteSize("1T"), 1'000'000'000'000u);
+  for (const char* bad : {"", "0", "-1", "1X", "G", "1GG", "1 G", "nan", "inf", "1e30", "9999999T"})
+    EXPECT_EQ(StatusOf(ParseByteSize(bad)).code(), Code::kInvalidArgument) << bad;
+}
+
+/// What a stream gives line by line: text, or "(N)" for one of N bytes that is too long.
+std::vector<std::string> Lines(std::string text, uint64_t max_bytes) {
+  std::FILE* stream = ::fmemopen(text.data(), text.size(), "r");
+  BoundedLines lines(stream, max_bytes);
+  std::vector<std::string> out;
+  while (const auto line = lines.Next())
+    out.push_back(line->too_long ? "(" + std::to_string(line->bytes) + ")"
+                                 : std::string(line->text));
+  std::fclose(stream);
+  return out;
+}
+
+TEST(BoundedLines, SkipsOnlyTheLineThatIsTooLong) {
+  EXPECT_THAT(Lines("abc\nabcd\nabcde\nab\n", 4), ElementsAre("abc", "abcd", "(5)", "ab"));
+  EXPECT_THAT(Lines("a\r\n\nlast", 4), ElementsAre("a", "", "last"));
+  EXPECT_THAT(Lines("x\n" + std::string(100'000, 'y'), 4), ElementsAre("x", "(100000)"));
+}
+
+FlagUse UseOfTestVerb(const std::string& name) {
+  if (name == "-p" || name == "--tp") return FlagUse::kTakesValue;
+  return name == "--raw" ? FlagUse::kSwitch : FlagUse::kUnknown;
+}
+
+TEST(ForeignFlags, AreFoundHoweverTheyAreSpelt) {
+  const auto find = [](const std::vector<std::string>& arguments) {
+    return FindForeignFlag(arguments, UseOfTestVerb).value_or("");
+  };
+  EXPECT_THAT(find({"serve", "m.gguf", "--gpu-memory-utilization", "0.9"}),
+              HasSubstr("--gpu-memory-utilization: there is no GPU memory"));
+  EXPECT_THAT(find({"serve", "--dtype=auto"}), HasSubstr("--dtype: weights run in"));
+  EXPECT_THAT(find({"run", "--raw", "-ngl", "99"}), HasSubstr("-ngl: all layers run on the CPU"));
+}
+
+TEST(ForeignFlags, LeaveValuesKnownFlagsAndUnknownOnesAlone) {
+  const auto find = [](const std::vector<std::string>& arguments) {
+    return FindForeignFlag(arguments, UseOfTestVerb).has_value();
+  };
+  EXPECT_FALSE(find({"run", "-p", "--dtype"}));
+  EXPECT_FALSE(find({"run", "--tp", "2", "--raw"}));
+  EXPECT_FALSE(find({"run", "--no-such-flag", "-"}));
+  EXPECT_FALSE(find({"run", "--", "--dtype"}));
+  EXPECT_TRUE(find({"run", "-p=x", "--dtype"}));
+}
+
+class BundleOptions : public ::testing::Test {
+ protected:
+  Status Check(const std::set<std::string, std::less<>>& given) {
+    return CheckAgainstBundle(manifest_, options_,
+                              [&](std::string_view flag) { return given.contains(flag); });
+  }
+  void SetUp() override {
+    manifest_.model = "tiny";
+    manifest_.target = "cpu";
+    manifest_.quantization = "q8_0";
+    manifest_.options = {{"max_seq_len", "64"},
+                         {"page_tokens", "32"},
+                         {"device_block_count", "0"},
+                         {"prefill_batch_sizes", "1,4"},
+                         {"decode_batch_sizes", "1,4,8"}};
+  }
+  bundle::Manifest manifest_;
+  compiler::CompileOptions options_;
+};
+
+TEST_F(BundleOptions, DefaultsThatNobodyGaveDoNotCount) {
+  EXPECT_TRUE(Check({}).ok());
+}
+
+TEST_F(BundleOptions, AnEqualValueIsAllowedAndAnotherIsNamedWithBoth) {
+  options_.max_seq_len = 64;
+  options_.quantize = "q8_0";
+  options_.target = "x86-64-v3";
+  EXPECT_TRUE(Check({"--max-seq-len", "--quantize", "--compile-target", "--bs-prefill"}).ok());
+  options_.max_seq_len = 16;
+  EXPECT_EQ(Check({"--max-seq-len"}).code(), Code::kFailedPrecondition);
+  EXPECT_THAT(Check({"--max-seq-len"}).message(),
+              HasSubstr("--max-seq-len 16 cannot change a bundle that is made with 64"));
+  options_.max_seq_len = 0;  // "The model's own": the bundle's.
+  EXPECT_TRUE(Check({"--max-seq-len"}).ok());
+  options_.quantize = "none";
+  EXPECT_THAT(Check({"--quantize"}).message(), HasSubstr("--quantize none cannot change"));
+  options_.decode_batch_sizes = {2};
+  EXPECT_THAT(Check({"--bs-decode"}).message(), HasSubstr("made with 1,4,8"));
+}
+
+TEST(ModelArgument, SaysWhatAModelMayBeWhenNothingIsThere) {
+  const testing::TempDir dir;
+  const auto kind = ResolveModel("org/name");
+  ASSERT_FALSE(kind.has_value());
+  EXPECT_EQ(kind.error().code(), Code::kNotFound);
+  EXPECT_THAT(kind.error().message(), HasSubstr("org/name is not there: expected a folder"));
+  EXPECT_EQ(*ResolveModel(dir.path().string()), ModelKind::kSource);
+  EXPECT_FALSE(RequireBundle(dir.path().string()).ok());
+  ASSERT_TRUE(WriteFileAtomic(dir.path() / "manifest.json", "{}").ok());
+  EXPECT_EQ(*ResolveModel(dir.path().string()), ModelKind::kBundle);
+  EXPECT_TRUE(RequireBundle(dir.path().string()).ok());
+}
+
+// What a repository may hold is what textkit takes; the layers do not see each other.
+static_assert(model::kMaxTemplateFileBytes == text::kMaxTemplateBytes);
+static_assert(model::kMaxTokenizerBytes == text::kMaxTokenizerJsonBytes);
 
 TEST(Terminal, SizesAndDurationsAreReadable) {
   EXPECT_EQ(HumanBytes(0), "0 B");

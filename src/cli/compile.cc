@@ -8,71 +8,56 @@
 
 #include "cli/loaded_model.h"
 #include "cli/terminal.h"
+#include "cli/validators.h"
 #include "cli/verbs.h"
 
 #include "base/json.h"
+#include "bundle/bundle.h"
+#include "bundle/export.h"
 
 namespace tessera::cli {
 namespace {
 
 struct Options {
   LoadOptions load;
-  std::string model_flag;
   std::string sharding = "tp1";
   std::string output;
   bool json = false;
 };
 
-/// "tp4" -> 4.
+/// "tp1" -> 1: the cpu target makes no other yet.
 Result<int64_t> ParseSharding(const std::string& mode) {
-  if (mode.size() == 3 && mode.starts_with("tp") && mode[2] >= '1' && mode[2] <= '8')
-    return mode[2] - '0';
+  if (mode == "tp1") return 1;
+  if (mode.size() == 3 && mode.starts_with("tp") && mode[2] >= '2' && mode[2] <= '8')
+    return Fail(Unimplemented(
+        fmt::format("--sharding-mode {} is not built yet: the cpu target makes tp1 only", mode)));
   return Fail(
-      InvalidArgument(fmt::format("--sharding-mode \"{}\" is unknown; expected tp1 to tp8", mode)));
-}
-
-/// Copies the bundle's files to a folder of the user's, complete or not at all.
-Status CopyBundle(const std::filesystem::path& bundle, const std::filesystem::path& target) {
-  std::error_code error;
-  if (std::filesystem::exists(target / "manifest.json")) std::filesystem::remove_all(target, error);
-  std::filesystem::create_directories(target.parent_path().empty() ? "." : target.parent_path(),
-                                      error);
-  std::filesystem::path temporary = target;
-  temporary += ".tmp";
-  std::filesystem::remove_all(temporary, error);
-  std::filesystem::copy(bundle, temporary, std::filesystem::copy_options::recursive, error);
-  if (!error && std::filesystem::exists(target) && !std::filesystem::is_empty(target))
-    error = std::make_error_code(std::errc::directory_not_empty);
-  if (!error) std::filesystem::remove(target, error);
-  if (!error) std::filesystem::rename(temporary, target, error);
-  if (!error) return {};
-  std::error_code ignored;
-  std::filesystem::remove_all(temporary, ignored);
-  return Unavailable(
-      fmt::format("the bundle cannot be copied to {}: {}", target.string(), error.message()));
+      InvalidArgument(fmt::format("--sharding-mode \"{:.40}\" is unknown; expected tp1", mode)));
 }
 
 Status Compile(Options options) {
-  if (options.load.model.empty() == options.model_flag.empty())
-    return InvalidArgument("name the model once: as MODEL or with --hf-model");
-  if (options.load.model.empty()) options.load.model = options.model_flag;
   TESSERA_ASSIGN_OR_RETURN(options.load.compile.tensor_parallel, ParseSharding(options.sharding));
-  TESSERA_ASSIGN_OR_RETURN(const compiler::CompileReport report, EnsureBundle(options.load));
-  std::filesystem::path bundle = report.bundle;
+  TESSERA_ASSIGN_OR_RETURN(compiler::CompileReport report, EnsureBundle(options.load));
+  std::filesystem::path folder = report.bundle;
   if (!options.output.empty()) {
-    TESSERA_RETURN_IF_ERROR(CopyBundle(bundle, options.output));
-    bundle = options.output;
+    TESSERA_RETURN_IF_ERROR(bundle::Export(folder, options.output));
+    folder = options.output;
+  } else if (bundle::IsBundle(options.load.model)) {
+    const std::string reason =
+        fmt::format("{} is a bundle already: nothing to compile", options.load.model);
+    fmt::print(stderr, "{}\n", reason);
+    report.reasons.push_back(reason);
   }
   for (const auto& pass : report.passes)
     fmt::print(stderr, "pass {:<20} {}\n", pass.name, HumanDuration(pass.seconds));
   if (!options.json) {
-    fmt::print("{}\n", bundle.string());
+    fmt::print("{}\n", folder.string());
     return {};
   }
   json::Array reasons, notes;
   for (const std::string& reason : report.reasons) reasons.emplace_back(reason);
   for (const std::string& note : report.notes) notes.emplace_back(note);
-  fmt::print("{}", json::SerializePretty(json::Object{{"bundle", bundle.string()},
+  fmt::print("{}", json::SerializePretty(json::Object{{"bundle", folder.string()},
                                                       {"reused", report.reused},
                                                       {"parameter_bytes", report.parameter_bytes},
                                                       {"reasons", std::move(reasons)},
@@ -87,33 +72,44 @@ void AddCompile(CLI::App* app, Context* context) {
   compiler::CompileOptions& compile = options->load.compile;
   CLI::App* verb =
       app->add_subcommand("compile", "Repository -> bundle (also named shark-compile)");
-  verb->add_option("MODEL", options->load.model, "A folder or a GGUF file");
-  verb->add_option("--hf-model", options->model_flag, "The same as MODEL");
+  options->load.given = [verb](std::string_view flag) {
+    const CLI::Option* option = verb->get_option_no_throw(std::string(flag));
+    return option != nullptr && option->count() > 0;
+  };
+  CLI::Option* model = verb->add_option("MODEL", options->load.model,
+                                        "A folder or a GGUF file; a bundle only to be copied");
+  verb->add_option("--hf-model", options->load.model, "The same as MODEL")->excludes(model);
   verb->add_option("--cache-dir", options->load.cache_dir, "Where bundles are kept");
   verb->add_option("--compile-target", compile.target, "cpu, x86-64-v3 or x86-64-v4")
       ->capture_default_str();
-  verb->add_option("--sharding-mode", options->sharding, "Tensor parallelism, tp1 to tp8")
+  verb->add_option("--sharding-mode", options->sharding,
+                   "Tensor parallelism: tp1 (the cpu target makes no other yet)")
       ->capture_default_str();
-  verb->add_option("--output-artifacts-dir", options->output, "Copy the bundle to this folder");
+  verb->add_option("--output-artifacts-dir", options->output,
+                   "Copy the bundle here; an older bundle there is replaced");
   verb->add_option("--quantize", compile.quantize, "none, q8_0, q4_0 or q4_1 (of float matrices)")
       ->capture_default_str();
-  verb->add_option("--max-seq-len", compile.max_seq_len, "Longest sequence (0 = the model's own)")
-      ->check(CLI::NonNegativeNumber);
+  verb->add_option("--max-seq-len,--max-model-len", compile.max_seq_len,
+                   "Longest sequence (0 = the model's own)")
+      ->check(AtLeast(0));
   verb->add_option("--bs-prefill", compile.prefill_batch_sizes,
                    "Prefill batch sizes in config.json")
       ->delimiter(',')
-      ->check(CLI::PositiveNumber);
+      ->check(AtLeast(1));
   verb->add_option("--bs-decode", compile.decode_batch_sizes, "Decode batch sizes in config.json")
       ->delimiter(',')
-      ->check(CLI::PositiveNumber);
+      ->check(AtLeast(1));
   verb->add_option("--block-seq-stride", compile.page_tokens, "Positions of a KV page")
-      ->check(CLI::PositiveNumber)
+      ->check(AtLeast(1))
       ->capture_default_str();
   verb->add_option("--device-block-count", compile.device_block_count,
                    "KV pages in config.json (0 = one sequence)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(AtLeast(0));
   verb->add_flag("--json", options->json, "Facts as JSON on stdout");
-  verb->callback([options, context] { RunVerb(context, [&] { return Compile(*options); }); });
+  verb->callback([options, context] {
+    if (options->load.model.empty()) throw CLI::RequiredError("MODEL (or --hf-model)");
+    RunVerb(context, [&] { return Compile(*options); });
+  });
 }
 
 }  // namespace tessera::cli

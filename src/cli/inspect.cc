@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
+#include "cli/model_argument.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 
@@ -76,7 +77,8 @@ Status InspectBundle(const Options& options) {
 }
 
 Status Inspect(const Options& options) {
-  if (bundle::IsBundle(options.path)) return InspectBundle(options);
+  TESSERA_ASSIGN_OR_RETURN(const ModelKind kind, ResolveModel(options.path));
+  if (kind == ModelKind::kBundle) return InspectBundle(options);
   TESSERA_ASSIGN_OR_RETURN(const auto index, formats::Open(options.path, /*with_ranks=*/true));
   if (!options.dump.empty()) return Dump(options, index);
   fmt::print("{}", options.json ? json::SerializePretty(formats::DescribeJson(index))

@@ -10,10 +10,13 @@
 #include <string>
 #include <vector>
 
+#include "cli/bundle_options.h"
+
 #include "base/json.h"
 #include "base/status.h"
 #include "compiler/compile.h"
 #include "engine/sampling_defaults.h"
+#include "runtime/kv_budget.h"
 #include "runtime/session.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
@@ -26,18 +29,24 @@ namespace tessera::cli {
 
 struct LoadOptions {
   std::string model;          // A folder, a .gguf file or a bundle.
+  std::string bundle;         // The same as `model`, but must be a bundle; one of the two is empty.
   std::string cache_dir;      // Empty: CacheFolder().
   std::string chat_template;  // File that replaces the model's own template; empty: none.
   compiler::CompileOptions compile;
+  FlagGiven given;         // Of the verb's flags; empty: none was.
   int threads = 0;         // 0: one per physical core.
-  int64_t kv_tokens = 0;   // Positions of KV memory over all sequences; 0: one full sequence.
+  runtime::KvWish kv;      // By default one full sequence.
   int64_t max_rows = 512;  // Tokens of one step.
   bool verify = false;     // Check the hash of the parameters, too.
 };
 
-/// Declares the positional MODEL, --cache-dir, --max-seq-len, --threads, --kv-tokens and the rest
+/// Declares the positional MODEL, --cache-dir, --max-seq-len, --threads, --kv-memory and the rest
 /// that every verb shares which runs a model.
 void AddLoadOptions(CLI::App* verb, LoadOptions* options);
+/// The same, with --bundle beside MODEL. The verb calls RequireModel before it runs.
+void AddServingOptions(CLI::App* verb, LoadOptions* options);
+/// Throws CLI::ParseError (wrong usage) when neither MODEL nor --bundle was given.
+void RequireModel(const LoadOptions& options);
 
 struct LoadedModel {
   std::filesystem::path bundle;
@@ -54,7 +63,8 @@ struct LoadedModel {
 Result<LoadedModel> LoadModel(const LoadOptions& options);
 
 /// Only the bundle, compiled if need be: for `compile`, and the first half of LoadModel. Prints
-/// what was reused or why each stage ran.
+/// what was reused, or why a stage runs before it does. A flag that the named bundle contradicts is
+/// an error.
 Result<compiler::CompileReport> EnsureBundle(const LoadOptions& options);
 
 }  // namespace tessera::cli

@@ -13,10 +13,12 @@
 #include <exception>
 #include <filesystem>
 #include <iostream>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/flagfile.h"
+#include "cli/foreign_flags.h"
 #include "cli/verbs.h"
 
 #include "base/check.h"
@@ -57,6 +59,26 @@ namespace {
 
 constexpr int kUsageError = 2;
 
+/// What is wrong with a flag that the chosen verb does not have but that we know of.
+std::optional<std::string> ForeignFlag(const CLI::App& app,
+                                       const std::vector<std::string>& arguments) {
+  const CLI::App* verb = nullptr;
+  for (const std::string& argument : arguments) {
+    const auto named = app.get_subcommands(
+        [&](const CLI::App* candidate) { return candidate->get_name() == argument; });
+    if (named.empty()) continue;
+    verb = named.front();
+    break;
+  }
+  if (verb == nullptr) return std::nullopt;
+  return FindForeignFlag(arguments, [&](const std::string& name) {
+    for (const CLI::App* place : {verb, &app})
+      if (const CLI::Option* option = place->get_option_no_throw(name))
+        return option->get_items_expected_min() > 0 ? FlagUse::kTakesValue : FlagUse::kSwitch;
+    return FlagUse::kUnknown;
+  });
+}
+
 int Main(int argc, char** argv) {
   // A client or pipe that goes away is an error of that write, not the end of the process.
   std::signal(SIGPIPE, SIG_IGN);
@@ -90,6 +112,10 @@ int Main(int argc, char** argv) {
   AddPerplexity(&app, &context);
   AddDoctor(&app, &context);
 
+  if (const auto foreign = ForeignFlag(app, *expanded)) {
+    fmt::print(stderr, "tessera: {}\n", *foreign);
+    return kUsageError;
+  }
   std::vector<std::string> reversed(expanded->rbegin(), expanded->rend());  // CLI11 pops the back.
   try {
     app.parse(reversed);

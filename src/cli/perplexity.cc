@@ -23,12 +23,15 @@ namespace {
 
 constexpr uint64_t kMaxTextBytes = 256u << 20;
 
+constexpr int64_t kDefaultWindow = 512;
+
 struct Options {
   LoadOptions load;
   std::string file;
   bool ids = false;
   bool json = false;
-  int64_t window = 512;
+  int64_t window = kDefaultWindow;
+  bool window_given = false;
   std::string save;
   std::string against;
 };
@@ -185,9 +188,27 @@ class Scorer {
   Sums sums_;
 };
 
+/// Makes the window fit: an explicit one must, the default shrinks and says so.
+Status FitWindow(const runtime::ModelShape& shape, Options* options, json::Array* warnings) {
+  const int64_t room = std::min(shape.max_seq_len, shape.page_count * shape.page_tokens);
+  if (options->window <= room) return {};
+  const std::string_view limit =
+      room == shape.max_seq_len ? "the model's context" : "the KV memory";
+  if (options->window_given || room < 2)
+    return InvalidArgument(
+        fmt::format("--window {} is more than the {} tokens of {}", options->window, room, limit));
+  const std::string warning =
+      fmt::format("window {} instead of {}: {} has {} tokens", room, options->window, limit, room);
+  fmt::print(stderr, "warning: {}\n", warning);
+  warnings->emplace_back(warning);
+  options->window = room;
+  return {};
+}
+
 Status Perplexity(Options options) {
   TESSERA_ASSIGN_OR_RETURN(LoadedModel model, LoadModel(options.load));
-  options.window = std::min(options.window, model.session->shape().max_seq_len);
+  json::Array warnings;
+  TESSERA_RETURN_IF_ERROR(FitWindow(model.session->shape(), &options, &warnings));
   TESSERA_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, ReadTokens(options, *model.tokenizer));
   if (ids.size() < 2)
     return InvalidArgument(
@@ -204,6 +225,7 @@ Status Perplexity(Options options) {
     report["same_top1"] = static_cast<double>(sums.same_top) / static_cast<double>(sums.compared);
   }
   if (options.json) {
+    report["warnings"] = std::move(warnings);
     fmt::print("{}", json::SerializePretty(report));
     return {};
   }
@@ -230,7 +252,10 @@ void AddPerplexity(CLI::App* app, Context* context) {
                    "Store the logits of every scored position (float32) here");
   verb->add_option("--against", options->against, "Compare with logits stored by --save: mean KL");
   verb->add_flag("--json", options->json, "Figures as JSON on stdout");
-  verb->callback([options, context] { RunVerb(context, [&] { return Perplexity(*options); }); });
+  verb->callback([options, context, verb] {
+    options->window_given = verb->count("--window") > 0;
+    RunVerb(context, [&] { return Perplexity(*options); });
+  });
 }
 
 }  // namespace tessera::cli

@@ -5,18 +5,14 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <map>
 
 #include "cli/machine_probe.h"
+#include "cli/plan_facts.h"
 #include "cli/terminal.h"
+#include "cli/validators.h"
 #include "cli/verbs.h"
 
 #include "base/json.h"
-#include "kernels/pack.h"
-#include "model/build.h"
-#include "model/footprint.h"
-#include "model/open.h"
 
 namespace tessera::cli {
 namespace {
@@ -40,54 +36,34 @@ struct Speed {
   double matmul_rate = 0;  // Multiply-accumulates a second, all threads.
 };
 
-/// The format that most of the weights have: it decides the speed.
-tensor::DType MainFormat(const formats::ParameterIndex& index) {
-  std::map<tensor::DType, uint64_t> bytes;
-  for (const auto& entry : index.entries())
-    if (entry.shape.rank() == 2) bytes[entry.dtype] += entry.bytes;
-  const auto best = std::max_element(
-      bytes.begin(), bytes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-  return best == bytes.end() ? tensor::DType::kF32 : best->first;
-}
-
 Result<json::Object> MakePlan(const Options& options) {
-  TESSERA_ASSIGN_OR_RETURN(const model::ModelSource source, model::OpenModel(options.model));
-  TESSERA_ASSIGN_OR_RETURN(const graph::Graph graph,
-                           model::BuildGraph(source.config, source.index));
-  const model::Footprint footprint = model::ComputeFootprint(source.config, source.index, graph);
-  const int64_t context = options.context > 0 ? options.context : source.config.context_length;
-  if (context > source.config.context_length)
-    return Fail(InvalidArgument(fmt::format("--max-seq-len {} is more than the model's {}", context,
-                                            source.config.context_length)));
-  const uint64_t kv_bytes = model::KvBytes(source.config, context, 2);
+  TESSERA_ASSIGN_OR_RETURN(const PlanFacts facts, ReadPlanFacts(options.model, options.context));
   const Topology topology = ReadTopology();
   const int threads = options.threads > 0 ? options.threads : topology.DefaultThreads();
-  const tensor::DType format = MainFormat(source.index);
-  const Speed speed{MeasureReadBandwidth(topology, threads), MeasureMatmulRate(format) * threads};
-  const auto per_step = static_cast<double>(footprint.bytes_read_per_step);
-  const auto layer_weights =
-      static_cast<double>(footprint.parameters - footprint.embedding_parameters);
-  const double decode_seconds = per_step / (speed.bandwidth * kBandwidthShare);
-  const double prefill_rate =
-      speed.matmul_rate > 0 ? speed.matmul_rate * kMatmulShare / layer_weights : 0;
-  const uint64_t memory = footprint.weight_bytes() + kv_bytes + kFixedBytes;
+  const Speed speed{MeasureReadBandwidth(topology, threads),
+                    MeasureMatmulRate(facts.format) * threads};
+  const double decode_seconds =
+      static_cast<double>(facts.bytes_read_per_step) / (speed.bandwidth * kBandwidthShare);
+  const double prefill_rate = speed.matmul_rate > 0 ? speed.matmul_rate * kMatmulShare /
+                                                          static_cast<double>(facts.layer_weights)
+                                                    : 0;
+  const uint64_t memory = facts.weight_bytes + facts.kv_bytes + kFixedBytes;
 
   json::Object plan;
   plan["model"] = options.model;
-  plan["family"] = source.config.family;
-  plan["parameters"] = footprint.parameters;
-  plan["format"] = tensor::Name(format);
-  plan["kernels"] = kernels::CanPack(format, source.config.hidden) ? "native" : "none";
-  plan["context"] = context;
-  plan["memory"] = {{"weights_bytes", footprint.weight_bytes()},
-                    {"kv_bytes", kv_bytes},
-                    {"kv_bytes_per_token", model::KvBytesPerToken(source.config, 2)},
+  plan["family"] = facts.name;
+  plan["parameters"] = facts.parameters;
+  plan["format"] = tensor::Name(facts.format);
+  plan["kernels"] = facts.has_kernels ? "native" : "none";
+  plan["context"] = facts.context;
+  plan["memory"] = {{"weights_bytes", facts.weight_bytes},
+                    {"kv_bytes", facts.kv_bytes},
+                    {"kv_bytes_per_token", facts.kv_bytes_per_token},
                     {"other_bytes", kFixedBytes},
                     {"total_bytes", memory},
                     {"available_bytes", topology.memory_available}};
   plan["fits"] = memory <= topology.memory_available;
-  plan["disk"] = {{"source_bytes", source.index.total_bytes()},
-                  {"bundle_bytes", footprint.weight_bytes()}};
+  plan["disk"] = {{"source_bytes", facts.source_bytes}, {"bundle_bytes", facts.bundle_bytes}};
   plan["threads"] = threads;
   plan["tp"] = 1;
   plan["predicted"] = {
@@ -99,7 +75,7 @@ Result<json::Object> MakePlan(const Options& options) {
   plan["measured"] = {{"read_bytes_per_second", speed.bandwidth},
                       {"matmul_macs_per_second", speed.matmul_rate}};
   json::Array warnings;
-  for (const std::string& warning : source.warnings) warnings.emplace_back(warning);
+  for (const std::string& warning : facts.warnings) warnings.emplace_back(warning);
   plan["warnings"] = std::move(warnings);
   return plan;
 }
@@ -148,12 +124,13 @@ void AddPlan(CLI::App* app, Context* context) {
   auto options = std::make_shared<Options>();
   CLI::App* verb = app->add_subcommand(
       "plan", "What a model needs and how fast it will be here; reads headers only");
-  verb->add_option("MODEL", options->model, "A folder or a GGUF file")->required();
-  verb->add_option("--max-seq-len", options->context, "Context to plan for (0 = the model's own)")
-      ->check(CLI::NonNegativeNumber);
+  verb->add_option("MODEL", options->model, "A folder, a GGUF file or a bundle")->required();
+  verb->add_option("--max-seq-len,--max-model-len", options->context,
+                   "Context to plan for (0 = the model's own)")
+      ->check(AtLeast(0));
   verb->add_option("--prompt", options->prompt,
                    "Prompt length of the predicted time to first token")
-      ->check(CLI::PositiveNumber)
+      ->check(AtLeast(1))
       ->capture_default_str();
   verb->add_option("--threads", options->threads, "Threads (0 = one per physical core)")
       ->check(CLI::Range(0, 1024));

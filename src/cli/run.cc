@@ -13,6 +13,7 @@
 #include "cli/generation.h"
 #include "cli/loaded_model.h"
 #include "cli/terminal.h"
+#include "cli/validators.h"
 #include "cli/verbs.h"
 
 #include "base/random.h"
@@ -221,12 +222,12 @@ class Runner {
 void AddRun(CLI::App* app, Context* context) {
   auto options = std::make_shared<Options>();
   CLI::App* verb = app->add_subcommand("run", "Answer one prompt (-p), or chat in the terminal");
-  AddLoadOptions(verb, &options->load);
+  AddServingOptions(verb, &options->load);
   verb->add_option("-p,--prompt", options->prompt, "Answer this and end; without, a chat begins");
   verb->add_flag("--raw", options->raw, "Plain completion of the prompt, without chat template");
   verb->add_option("-n,--max-tokens", options->max_tokens,
                    "At most so many tokens (0 = until the model ends)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(AtLeast(0));
   verb->add_option("--system", options->system, "System prompt");
   verb->add_option("--temperature", options->sampling.temperature,
                    "0 = always the most likely token")
@@ -234,12 +235,13 @@ void AddRun(CLI::App* app, Context* context) {
   verb->add_option("--top-p", options->sampling.top_p, "Smallest set with this probability")
       ->check(CLI::Range(0.0, 1.0));
   verb->add_option("--top-k", options->sampling.top_k, "The k most likely tokens (0 = all)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(AtLeast(0));
   verb->add_option("--min-p", options->sampling.min_p,
                    "Tokens at least this likely, relative to the best")
       ->check(CLI::Range(0.0, 1.0));
   verb->add_option("--seed", options->seed, "Same seed, same answer");
   verb->callback([options, context, verb] {
+    RequireModel(options->load);
     RunVerb(context, [&]() -> Status {
       const bool once = verb->count("--prompt") > 0;
       if (options->raw && !once)

@@ -27,6 +27,10 @@
 namespace tessera::cli {
 namespace {
 
+// Where --kv-memory does not say: memory for so many sequences of full length, if the machine has
+// it (runtime/kv_budget.h). Most sequences are shorter, so more than these run at a time.
+constexpr int64_t kDefaultFullSequences = 8;
+
 struct Options {
   LoadOptions load;
   std::string host = "127.0.0.1";
@@ -36,6 +40,7 @@ struct Options {
   std::string cors_origin;
   std::string tls_certificate, tls_key;
   std::string metrics_compat = "vllm";
+  int64_t max_batch = engine::kMaxRunningDefault;
   int64_t queue_length = engine::kQueueLengthDefault;
   int http_threads = 4;
   int drain_seconds = 30;
@@ -112,9 +117,14 @@ Result<server::ServiceOptions> MakeServiceOptions(const Options& options) {
 
 void PrintServing(const Options& options, const server::ServedModel& model,
                   const runtime::ModelShape& shape, const std::string& address) {
-  fmt::print(stderr, "serving {} at {}://{}, context {} tokens, KV memory for {} tokens\n",
+  const int64_t kv_tokens = shape.page_count * shape.page_tokens;
+  fmt::print(stderr,
+             "serving {} at {}://{}, context {} tokens, KV memory for {} tokens (at most {}), up to "
+             "{} requests at a time\n",
              model.id, options.tls_certificate.empty() ? "http" : "https", address,
-             shape.max_seq_len, shape.page_count * shape.page_tokens);
+             shape.max_seq_len, kv_tokens,
+             HumanBytes(static_cast<uint64_t>(kv_tokens * shape.kv_bytes_per_token)),
+             options.max_batch);
   const engine::SamplingDefaults& defaults = model.defaults;
   fmt::print(stderr,
              "sampling unless a request says otherwise: temperature {}, top_p {}, top_k {}, "
@@ -129,11 +139,14 @@ Status Serve(const Options& options) {
   TESSERA_ASSIGN_OR_RETURN(server::ServiceOptions service_options, MakeServiceOptions(options));
   TESSERA_ASSIGN_OR_RETURN(auto service,
                            server::HttpService::Listen(std::move(service_options), Clock::Real()));
-  fmt::print(stderr, "listening on {}, loading {}\n", service->address(), options.load.model);
-  TESSERA_ASSIGN_OR_RETURN(LoadedModel loaded, LoadModel(options.load));
+  fmt::print(stderr, "listening on {}, loading {}\n", service->address(), options.load.model.empty() ? options.load.bundle : options.load.model);
+  LoadOptions load = options.load;
+  load.kv.max_sequences = std::min(kDefaultFullSequences, options.max_batch);
+  TESSERA_ASSIGN_OR_RETURN(LoadedModel loaded, LoadModel(load));
   const runtime::ModelShape shape = loaded.session->shape();
   server::ServedModel model = MakeServedModel(options, &loaded);
   engine::EngineOptions engine_options;
+  engine_options.max_running = options.max_batch;
   engine_options.queue_length = options.queue_length;
   TESSERA_ASSIGN_OR_RETURN(
       auto engine, engine::Engine::Start(std::move(loaded.session), engine_options, Clock::Real()));
@@ -152,7 +165,7 @@ Status Serve(const Options& options) {
 void AddServe(CLI::App* app, Context* context) {
   auto options = std::make_shared<Options>();
   CLI::App* verb = app->add_subcommand("serve", "One model behind the OpenAI API");
-  AddLoadOptions(verb, &options->load);
+  AddServingOptions(verb, &options->load);
   verb->add_option("--host", options->host, "Address to listen on")->capture_default_str();
   verb->add_option("--port", options->port, "Port to listen on (0 = any free one)")
       ->capture_default_str();
@@ -180,7 +193,14 @@ void AddServe(CLI::App* app, Context* context) {
                    "Patience with running requests at SIGTERM")
       ->check(CLI::Range(0, 86400))
       ->capture_default_str();
-  verb->callback([options, context] { RunVerb(context, [&] { return Serve(*options); }); });
+  verb->add_option("--max-batch,--max-num-seqs", options->max_batch,
+                   "Requests that are answered at the same time")
+      ->check(CLI::Range(int64_t{1}, options->load.max_rows))
+      ->capture_default_str();
+  verb->callback([options, context] {
+    RequireModel(options->load);
+    RunVerb(context, [&] { return Serve(*options); });
+  });
 }
 
 }  // namespace tessera::cli

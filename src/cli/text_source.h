@@ -19,7 +19,7 @@ namespace tessera::cli {
 Result<std::shared_ptr<const text::Tokenizer>> MakeTokenizer(
     const std::variant<model::JsonTokenizer, model::GgufTokenizer>& tokenizer);
 
-/// `path`: tokenizer.json itself, a folder that holds one, or a GGUF (also one without weights).
+/// As model::OpenTokenizer finds it.
 Result<std::shared_ptr<const text::Tokenizer>> ReadTokenizer(const std::filesystem::path& path);
 
 /// The "default" chat template of a folder or GGUF. kNotFound when it has none.

@@ -5,20 +5,20 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <cstdlib>
 
+#include "cli/bounded_lines.h"
+#include "cli/model_argument.h"
 #include "cli/text_source.h"
 #include "cli/verbs.h"
 
 #include "base/clock.h"
-#include "base/file.h"
+#include "model/text_sources.h"
 #include "text/json_lines.h"
+#include "text/limits.h"
 #include "text/render_lines.h"
 
 namespace tessera::cli {
 namespace {
-
-constexpr uint64_t kMaxTemplateBytes = 16u << 20;
 
 struct Options {
   std::string model;
@@ -31,18 +31,18 @@ struct Options {
 /// Answers every line of stdin; empty lines are skipped. Output is flushed when input pauses, so
 /// that a program on the other side may wait for each answer.
 Status AnswerLines(const std::function<std::string(std::string_view)>& answer) {
-  char* buffer = nullptr;
-  size_t capacity = 0;
-  ssize_t size;
-  while ((size = ::getline(&buffer, &capacity, stdin)) >= 0) {
-    std::string_view line(buffer, static_cast<size_t>(size));
-    while (!line.empty() && (line.back() == '\n' || line.back() == '\r')) line.remove_suffix(1);
-    if (line.empty()) continue;
-    const std::string text = answer(line) + "\n";
+  BoundedLines lines(stdin, text::kMaxJsonLineBytes);
+  while (const auto line = lines.Next()) {
+    if (line->text.empty() && !line->too_long) continue;
+    const std::string text =
+        (line->too_long
+             ? text::ErrorLine(InvalidArgument(fmt::format("the line has {} bytes, at most {}",
+                                                           line->bytes, text::kMaxJsonLineBytes)))
+             : answer(line->text)) +
+        "\n";
     if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) break;
     std::fflush(stdout);
   }
-  std::free(buffer);
   if (std::ferror(stdout) != 0) return Unavailable("the answers cannot be written to stdout");
   if (std::ferror(stdin) != 0) return Unavailable("stdin cannot be read");
   return {};
@@ -56,15 +56,18 @@ Status ExactlyOneSource(const Options& options, std::string_view flag) {
 
 Result<std::shared_ptr<const text::Tokenizer>> Tokenizer(const Options& options) {
   TESSERA_RETURN_IF_ERROR(ExactlyOneSource(options, "--tokenizer"));
-  return ReadTokenizer(options.model.empty() ? options.file : options.model);
+  if (options.model.empty()) return ReadTokenizer(options.file);
+  TESSERA_RETURN_IF_ERROR(StatusOf(ResolveModel(options.model)));
+  return ReadTokenizer(options.model);
 }
 
 Status Render(const Options& options) {
   TESSERA_RETURN_IF_ERROR(ExactlyOneSource(options, "--template"));
   std::string source;
   if (options.model.empty()) {
-    TESSERA_ASSIGN_OR_RETURN(source, ReadFile(options.file, kMaxTemplateBytes));
+    TESSERA_ASSIGN_OR_RETURN(source, model::ReadTemplateFile(options.file));
   } else {
+    TESSERA_RETURN_IF_ERROR(StatusOf(ResolveModel(options.model)));
     TESSERA_ASSIGN_OR_RETURN(source, ReadChatTemplateText(options.model));
   }
   TESSERA_ASSIGN_OR_RETURN(const auto chat_template, text::ChatTemplate::Parse(source));

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -18,7 +17,7 @@ namespace {
 /// it would answer another question than was asked.
 Result<json::Value> OnlyMember(std::string_view line, std::string_view key) {
   json::Limits limits;
-  limits.max_bytes = kMaxLineBytes;
+  limits.max_bytes = kMaxJsonLineBytes;
   TESSERA_ASSIGN_OR_RETURN(json::Value value, json::Parse(line, limits, "line"));
   if (!value.is_object()) {
     return Fail(InvalidArgument(

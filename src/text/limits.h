@@ -17,9 +17,9 @@ inline constexpr uint64_t kMaxTokenizerJsonBytes = 256ull << 20;
 inline constexpr uint64_t kMaxEncodeBytes = 8ull << 20;
 /// Ids of one Decode().
 inline constexpr uint64_t kMaxDecodeTokens = 16ull << 20;
-/// One line of the verbs `tokenize` and `detokenize`. A character takes at most six bytes of JSON
-/// ("\u0007"); an id at most nine, its comma included.
-inline constexpr uint64_t kMaxLineBytes =
+/// One line of the JSON-lines verbs. A character takes at most six bytes of JSON ("\u0007"); an id
+/// at most nine, its comma included.
+inline constexpr uint64_t kMaxJsonLineBytes =
     std::max(6 * kMaxEncodeBytes, 9 * kMaxDecodeTokens) + 1024;
 /// The largest token id of a vocabulary.
 inline constexpr int64_t kMaxTokenId = (1 << 24) - 1;

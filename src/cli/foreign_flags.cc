@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/foreign_flags.h"
+
+#include <fmt/format.h>
+
+namespace tessera::cli {
+namespace {
+
+struct ForeignFlag {
+  std::string_view names;  // Separated by spaces.
+  std::string_view answer;
+};
+
+constexpr ForeignFlag kForeignFlags[] = {
+    // vLLM and SGLang.
+    {"--tensor-parallel-size -tp --tp --tp-size",
+     "not built yet: the cpu target runs one rank on all cores (tp1); leave it out"},
+    {"--pipeline-parallel-size -pp --data-parallel-size -dp --dp --dp-size",
+     "not built yet: one process serves one copy of the model; start more processes on other "
+     "ports"},
+    {"--enable-expert-parallel", "not built yet: no family with experts is supported"},
+    {"--gpu-memory-utilization --mem-fraction-static",
+     "there is no GPU memory to share out; --kv-memory SIZE sets the memory of the KV cache"},
+    {"--context-length", "name it --max-seq-len N (or --max-model-len N)"},
+    {"--max-running-requests", "name it --max-batch N of serve (or --max-num-seqs N)"},
+    {"--max-total-tokens --num-gpu-blocks-override",
+     "the KV cache is sized in bytes: --kv-memory SIZE"},
+    {"--max-num-batched-tokens --chunked-prefill-size",
+     "a step takes up to 512 tokens and prompts are cut to fit; there is nothing to set"},
+    {"--block-size --page-size", "pages are set when compiling: compile --block-seq-stride N"},
+    {"--dtype", "weights run in the formats of the model's files; compile --quantize changes them"},
+    {"--quantization -q",
+     "the quantisation is read from the model's files; compile --quantize makes another one"},
+    {"--kv-cache-dtype --cache-type-k --cache-type-v -ctk -ctv",
+     "the KV cache is float16; another type is not built yet"},
+    {"--trust-remote-code",
+     "code of a model repository is never run, and none is needed: leave it out"},
+    {"--enforce-eager", "there are no captured graphs to switch off: leave it out"},
+    {"--enable-prefix-caching --no-enable-prefix-caching --cache-reuse --disable-radix-cache",
+     "not built yet: prompts are computed in full, no prefix is cached"},
+    {"--enable-chunked-prefill --no-enable-chunked-prefill",
+     "prompts are always computed in chunks, with the same answer: leave it out"},
+    {"--chat-template-content-format",
+     "the form that the template reads is found out from the template: leave it out"},
+    {"--enable-auto-tool-choice --tool-call-parser --reasoning-parser",
+     "not built yet: tool calls and reasoning stay in the text as the model writes them"},
+    {"--load-format", "the format is read from the file's header: leave it out"},
+    {"--enable-lora --lora-modules --lora", "not built yet: adapters cannot be loaded"},
+    {"--speculative-config --speculative-model --model-draft -md",
+     "not built yet: there is no speculative decoding"},
+    {"--generation-config",
+     "sampling defaults come from the model's generation_config.json; requests override them"},
+    {"--swap-space --cpu-offload-gb", "weights and KV cache are in memory already: leave it out"},
+    {"--disable-log-requests --disable-log-stats --uvicorn-log-level", "use --log-level"},
+    {"--allowed-origins", "name it --cors-origin ORIGIN"},
+    {"--ssl-certfile", "name it --tls-cert FILE"},
+    {"--ssl-keyfile", "name it --tls-key FILE"},
+    {"--download-dir", "models are not fetched yet; bundles are kept in --cache-dir"},
+    // llama.cpp and ollama.
+    {"-m --model", "name the model as the argument MODEL, without a flag"},
+    {"-ngl --n-gpu-layers --gpu-layers",
+     "all layers run on the CPU; GPUs are not built yet: leave it out"},
+    {"-c --ctx-size", "name it --max-seq-len N (0 = the model's own)"},
+    {"-t --threads-batch -tb", "name it --threads N; prompts and generation use the same threads"},
+    {"--n-predict", "name it -n N (--max-tokens N)"},
+    {"-np --parallel", "name it --max-batch N (serve)"},
+    {"-b --batch-size -ub --ubatch-size",
+     "a step takes up to 512 tokens and prompts are cut to fit; there is nothing to set"},
+    {"-fa --flash-attn", "attention never stores its scores; there is nothing to switch on"},
+    {"--mlock --no-mmap",
+     "parameters are mapped from the bundle and shared between processes; there is no other way"},
+    {"--jinja --no-jinja", "chat templates are always rendered as Jinja: leave it out"},
+    {"--chat-template-file", "name it --chat-template FILE"},
+    {"-sys --system-prompt", "name it --system TEXT (run)"},
+    {"--temp", "name it --temperature T"},
+    {"-cnv --conversation -i --interactive", "run MODEL without -p is a conversation"},
+    {"-hf --hf-repo -hfr", "not built yet: models are not fetched; name a folder or file as MODEL"},
+    {"--no-warmup --warmup", "the server proves itself with one step at start: leave it out"},
+    // Our own, of later issues.
+    {"--model-path --hf-model",
+     "not built yet in this verb: name the folder or file as MODEL (compile has --hf-model)"},
+    {"--bundle", "name the bundle as MODEL"},
+    {"--hf-cache-dir --revision --offline",
+     "not built yet: models are not fetched by repository name; name a folder or file"},
+    {"--device --device_ids",
+     "not built yet: programs run on the CPU; --threads N says on how many cores"},
+    {"--ensure-export --ensure-compile",
+     "not built yet: a bundle is compiled whenever the cache has none that fits"},
+    {"--compile-target --quantize --sharding-mode --bs-prefill --bs-decode --block-seq-stride "
+     "--device-block-count",
+     "belongs to compile: make the bundle with `tessera compile MODEL ...` and name it here"},
+    {"--output-dev-artifacts-dir --emit-dataset",
+     "not built yet: compile writes the bundle only (--output-artifacts-dir)"},
+    {"--tokenizer_json --tokenizer_config_json --model_config --vmfb --program --parameters",
+     "not built yet: serving from precompiled parts; name a bundle, a folder or a GGUF as MODEL"},
+    {"--kv-tokens", "the KV cache is sized in bytes: --kv-memory SIZE"},
+};
+
+bool HasName(std::string_view names, std::string_view name) {
+  while (!names.empty()) {
+    const size_t end = std::min(names.find(' '), names.size());
+    if (names.substr(0, end) == name) return true;
+    names.remove_prefix(std::min(end + 1, names.size()));
+  }
+  return false;
+}
+
+}  // namespace
+
+std::optional<std::string_view> ExplainForeignFlag(std::string_view flag) {
+  for (const ForeignFlag& known : kForeignFlags)
+    if (HasName(known.names, flag)) return known.answer;
+  return std::nullopt;
+}
+
+std::optional<std::string> FindForeignFlag(const std::vector<std::string>& arguments,
+                                           const std::function<FlagUse(const std::string&)>& use) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& argument = arguments[i];
+    if (argument == "--") break;
+    if (argument.size() < 2 || argument[0] != '-') continue;
+    const std::string name = argument.substr(0, argument.find('='));
+    const FlagUse known = use(name);
+    if (known == FlagUse::kTakesValue && name.size() == argument.size()) ++i;
+    if (known != FlagUse::kUnknown) continue;
+    if (const auto answer = ExplainForeignFlag(name)) return fmt::format("{}: {}", name, *answer);
+  }
+  return std::nullopt;
+}
+
+}  // namespace tessera::cli

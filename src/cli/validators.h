@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Checks of flag values with messages for people; CLI11's own print the range of a double.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace CLI {
+class Validator;
+}
+
+namespace tessera::cli {
+
+/// A whole number, at least `least`.
+CLI::Validator AtLeast(int64_t least);
+
+}  // namespace tessera::cli
