@@ -1,0 +1,122 @@
+"""Flags and arguments as people type them: what is taken, refused, explained."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from conftest import TINY, start_server, tessera
+
+HF = TINY / "hf"
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tiny model as an exported bundle with a context of 64."""
+    folder = tmp_path_factory.mktemp("export")
+    done = tessera("compile", HF, "--max-seq-len", "64", "--cache-dir", folder / "cache",
+                   "--output-artifacts-dir", folder / "bundle")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.decode().strip() == str(folder / "bundle")
+    assert done.stderr.index(b"stage compile: no bundle of hf yet") < done.stderr.index(b"packing")
+    return folder / "bundle"
+
+
+def refused(code: int, *args: str | Path) -> str:
+    done = tessera(*args)
+    assert done.returncode == code, done.stderr
+    assert not done.stdout
+    return done.stderr.decode()
+
+
+@pytest.mark.parametrize("verb", ["run", "serve", "bench", "plan", "compile", "inspect"])
+def test_every_verb_says_the_same_of_an_absent_model(verb: str) -> None:
+    assert "org/name is not there: expected a folder" in refused(1, verb, "org/name")
+
+
+@pytest.mark.parametrize("verb", ["tokenize", "detokenize", "render"])
+def test_text_verbs_say_it_too(verb: str) -> None:
+    assert "org/name is not there: expected a folder" in refused(1, verb, "--model", "org/name")
+
+
+@pytest.mark.parametrize("args,says", [
+    (("serve", HF, "--tensor-parallel-size", "2"), "--tensor-parallel-size: not built yet"),
+    (("serve", HF, "--gpu-memory-utilization=0.9"), "--kv-memory"),
+    (("run", HF, "-ngl", "99"), "-ngl: all layers run on the CPU"),
+    (("run", HF, "-c", "4096"), "-c: name it --max-seq-len"),
+    (("serve", "--model-path", HF), "--model-path: not built yet in this verb"),
+    (("compile", HF, "--offline"), "--offline: not built yet"),
+    (("compile", HF, "--bs-decode", "0"), '"0": expected a whole number of at least 1'),
+    (("run", HF, "--kv-memory", "much"), '"much" is no size'),
+    (("serve",), "MODEL (or --bundle DIR) is required"),
+    (("run", HF, "--bundle", HF), "excludes"),
+    (("compile",), "MODEL (or --hf-model) is required"),
+])
+def test_wrong_usage_gets_one_precise_answer(args: tuple[str, ...], says: str) -> None:
+    assert says in refused(2, *args)
+
+
+def test_a_bundle_keeps_the_options_it_was_made_with(bundle: Path, tmp_path: Path) -> None:
+    text = refused(1, "run", bundle, "--max-seq-len", "16", "-p", "x")
+    assert "--max-seq-len 16 cannot change a bundle that is made with 64" in text
+    assert "--quantize q8_0 cannot change" in refused(1, "compile", bundle, "--quantize", "q8_0")
+    same = tessera("run", bundle, "--max-model-len", "64", "--raw", "-p", "a", "-n", "1")
+    assert same.returncode == 0, same.stderr
+    named = tessera("run", "--bundle", bundle, "--raw", "-p", "a", "-n", "1")
+    assert named.returncode == 0, named.stderr
+    assert "is no bundle" in refused(1, "run", "--bundle", HF, "-p", "x")
+    again = tessera("compile", bundle)
+    assert again.returncode == 0 and b"is a bundle already" in again.stderr
+    copied = tessera("compile", bundle, "--output-artifacts-dir", tmp_path / "copy")
+    assert copied.returncode == 0, copied.stderr
+    assert (tmp_path / "copy/model.irpa").read_bytes() == (bundle / "model.irpa").read_bytes()
+    assert "is the bundle" in refused(1, "compile", bundle, "--output-artifacts-dir", bundle)
+    assert (bundle / "manifest.json").exists()
+
+
+def test_plan_reads_a_bundle(bundle: Path) -> None:
+    done = tessera("plan", bundle, "--json")
+    assert done.returncode == 0, done.stderr
+    plan = json.loads(done.stdout)
+    source = json.loads(tessera("plan", HF, "--max-seq-len", "64", "--json").stdout)
+    assert plan["context"] == 64 and plan["parameters"] == source["parameters"]
+    for key in ("kv_bytes", "kv_bytes_per_token"):
+        assert plan["memory"][key] == source["memory"][key]
+    assert "--max-seq-len 65 is more than the model's 64" in refused(
+        1, "plan", bundle, "--max-seq-len", "65")
+
+
+def test_tp1_is_the_only_sharding_for_now() -> None:
+    assert "--sharding-mode tp4 is not built yet: the cpu target makes tp1 only" in refused(
+        1, "compile", HF, "--sharding-mode", "tp4")
+
+
+def test_a_window_never_shrinks_in_silence(bundle: Path, tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("the quick brown fox " * 30)
+    done = tessera("perplexity", bundle, tmp_path / "text", "--json")
+    assert done.returncode == 0, done.stderr
+    warnings = json.loads(done.stdout)["warnings"]
+    assert warnings == ["window 64 instead of 512: the model's context has 64 tokens"]
+    assert warnings[0].encode() in done.stderr
+    assert "--window 65 is more than the 64 tokens" in refused(
+        1, "perplexity", bundle, tmp_path / "text", "--window", "65")
+
+
+def test_kv_memory_is_bytes(bundle: Path, tmp_path: Path) -> None:
+    text = refused(1, "run", bundle, "--kv-memory", "10", "--raw", "-p", "a")
+    assert "10 bytes of KV memory are too few: one page of 32 tokens needs" in text
+    server = start_server(tmp_path / "log", bundle, "--max-num-seqs", "2")
+    server.process.terminate()
+    assert server.process.wait(30) == 0
+    assert "KV memory for 128 tokens" in server.log.read_text()  # Two sequences of 64.
+    assert "up to 2 requests at a time" in server.log.read_text()
+
+
+def test_a_line_that_is_too_long_harms_no_other() -> None:
+    lines = b'{"text": "a"}\n' + b'{"text": "' + b"b" * (160 << 20) + b'"}\n{"text": "c"}\n'
+    done = tessera("tokenize", "--model", HF, stdin=lines)
+    assert done.returncode == 0, done.stderr
+    first, second, third = [json.loads(line) for line in done.stdout.splitlines()]
+    assert first["ids"] and third["ids"]
+    assert "the line has" in second["error"]
