@@ -107,7 +107,8 @@ void AddCompile(CLI::App* app, Context* context) {
       ->check(AtLeast(0));
   verb->add_flag("--json", options->json, "Facts as JSON on stdout");
   verb->callback([options, context] {
-    if (options->load.model.empty()) throw CLI::RequiredError("MODEL (or --hf-model)");
+    if (options->load.model.empty())
+      return ReportUsage(context, InvalidArgument("MODEL (or --hf-model) is required"));
     RunVerb(context, [&] { return Compile(*options); });
   });
 }

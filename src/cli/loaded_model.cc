@@ -6,7 +6,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include "cli/byte_size.h"
 #include "cli/environment.h"
 #include "cli/model_argument.h"
 #include "cli/terminal.h"
@@ -101,15 +100,11 @@ void AddCommonOptions(CLI::App* verb, LoadOptions* options) {
       ->check(AtLeast(0));
   verb->add_option("--threads", options->threads, "Threads (0 = one per physical core)")
       ->check(CLI::Range(0, 1024));
-  const auto kv_memory = [options](const std::string& text) {
-    const Result<uint64_t> bytes = ParseByteSize(text);
-    if (!bytes.has_value()) throw CLI::ValidationError("--kv-memory", bytes.error().message());
-    options->kv.bytes = *bytes;
-  };
-  verb->add_option_function<std::string>("--kv-memory", kv_memory,
-                                         "Memory of the KV cache: bytes, or with k, M, G, Ki, Mi, "
-                                         "Gi (see docs/cli.md for the default)")
-      ->type_name("SIZE");
+  verb->add_option(
+          "--kv-memory", options->kv.bytes,
+          "Memory of the KV cache: bytes, or with k, M, G, Ki, Mi, Gi (see docs/cli.md for "
+          "the default)")
+      ->transform(ByteSize());
   verb->add_option("--chat-template", options->chat_template,
                    "A Jinja file instead of the model's own chat template");
   verb->add_flag("--verify", options->verify, "Check the hash of the parameters before loading");
@@ -164,9 +159,9 @@ void AddServingOptions(CLI::App* verb, LoadOptions* options) {
   AddCommonOptions(verb, options);
 }
 
-void RequireModel(const LoadOptions& options) {
-  if (options.model.empty() && options.bundle.empty())
-    throw CLI::RequiredError("MODEL (or --bundle DIR)");
+Status RequireModel(const LoadOptions& options) {
+  if (!options.model.empty() || !options.bundle.empty()) return {};
+  return InvalidArgument("MODEL (or --bundle DIR) is required");
 }
 
 Result<compiler::CompileReport> EnsureBundle(const LoadOptions& options) {

@@ -45,8 +45,8 @@ struct LoadOptions {
 void AddLoadOptions(CLI::App* verb, LoadOptions* options);
 /// The same, with --bundle beside MODEL. The verb calls RequireModel before it runs.
 void AddServingOptions(CLI::App* verb, LoadOptions* options);
-/// Throws CLI::ParseError (wrong usage) when neither MODEL nor --bundle was given.
-void RequireModel(const LoadOptions& options);
+/// kInvalidArgument (wrong usage) when neither MODEL nor --bundle was given.
+Status RequireModel(const LoadOptions& options);
 
 struct LoadedModel {
   std::filesystem::path bundle;

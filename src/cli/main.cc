@@ -55,9 +55,14 @@ void RunVerb(Context* context, const std::function<Status()>& verb) {
   log::debug("made at {}, code {}", status.Place(), CodeName(status.code()));
 }
 
-namespace {
-
 constexpr int kUsageError = 2;
+
+void ReportUsage(Context* context, const Status& status) {
+  context->exit_code = kUsageError;
+  fmt::print(stderr, "tessera: {}\n", status.ToString());
+}
+
+namespace {
 
 /// What is wrong with a flag that the chosen verb does not have but that we know of.
 std::optional<std::string> ForeignFlag(const CLI::App& app,

@@ -241,7 +241,8 @@ void AddRun(CLI::App* app, Context* context) {
       ->check(CLI::Range(0.0, 1.0));
   verb->add_option("--seed", options->seed, "Same seed, same answer");
   verb->callback([options, context, verb] {
-    RequireModel(options->load);
+    if (const Status status = RequireModel(options->load); !status.ok())
+      return ReportUsage(context, status);
     RunVerb(context, [&]() -> Status {
       const bool once = verb->count("--prompt") > 0;
       if (options->raw && !once)

@@ -198,7 +198,8 @@ void AddServe(CLI::App* app, Context* context) {
       ->check(CLI::Range(int64_t{1}, options->load.max_rows))
       ->capture_default_str();
   verb->callback([options, context] {
-    RequireModel(options->load);
+    if (const Status status = RequireModel(options->load); !status.ok())
+      return ReportUsage(context, status);
     RunVerb(context, [&] { return Serve(*options); });
   });
 }

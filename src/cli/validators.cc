@@ -5,6 +5,9 @@
 
 #include <CLI/CLI.hpp>
 #include <charconv>
+#include <string>
+
+#include "cli/byte_size.h"
 
 namespace tessera::cli {
 
@@ -16,6 +19,16 @@ CLI::Validator AtLeast(int64_t least) {
     return fmt::format("\"{:.40}\": expected a whole number of at least {}", text, least);
   };
   return CLI::Validator(check, fmt::format(">={}", least));
+}
+
+CLI::Validator ByteSize() {
+  const auto convert = [](std::string& text) -> std::string {
+    const Result<uint64_t> bytes = ParseByteSize(text);
+    if (!bytes.has_value()) return bytes.error().message();
+    text = fmt::to_string(*bytes);
+    return {};
+  };
+  return CLI::Validator(convert, "SIZE");
 }
 
 }  // namespace tessera::cli

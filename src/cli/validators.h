@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 namespace CLI {
 class Validator;
@@ -14,5 +13,8 @@ namespace tessera::cli {
 
 /// A whole number, at least `least`.
 CLI::Validator AtLeast(int64_t least);
+
+/// A size as ParseByteSize takes it, for an option's transform(): the option gets bytes.
+CLI::Validator ByteSize();
 
 }  // namespace tessera::cli

@@ -24,6 +24,9 @@ struct Context {
 /// Runs `verb` and records the exit code. Exceptions of libraries (bad_alloc, filesystem) end here.
 void RunVerb(Context* context, const std::function<Status()>& verb);
 
+/// The same end for wrong usage that the parser cannot see: exit code 2.
+void ReportUsage(Context* context, const Status& status);
+
 void AddRun(CLI::App* app, Context* context);
 void AddServe(CLI::App* app, Context* context);
 void AddCompile(CLI::App* app, Context* context);
