@@ -118,13 +118,13 @@ Result<server::ServiceOptions> MakeServiceOptions(const Options& options) {
 void PrintServing(const Options& options, const server::ServedModel& model,
                   const runtime::ModelShape& shape, const std::string& address) {
   const int64_t kv_tokens = shape.page_count * shape.page_tokens;
-  fmt::print(stderr,
-             "serving {} at {}://{}, context {} tokens, KV memory for {} tokens (at most {}), up to "
-             "{} requests at a time\n",
-             model.id, options.tls_certificate.empty() ? "http" : "https", address,
-             shape.max_seq_len, kv_tokens,
-             HumanBytes(static_cast<uint64_t>(kv_tokens * shape.kv_bytes_per_token)),
-             options.max_batch);
+  fmt::print(
+      stderr,
+      "serving {} at {}://{}, context {} tokens, KV memory for {} tokens (at most {}), up to "
+      "{} requests at a time\n",
+      model.id, options.tls_certificate.empty() ? "http" : "https", address, shape.max_seq_len,
+      kv_tokens, HumanBytes(static_cast<uint64_t>(kv_tokens * shape.kv_bytes_per_token)),
+      options.max_batch);
   const engine::SamplingDefaults& defaults = model.defaults;
   fmt::print(stderr,
              "sampling unless a request says otherwise: temperature {}, top_p {}, top_k {}, "
@@ -139,7 +139,8 @@ Status Serve(const Options& options) {
   TESSERA_ASSIGN_OR_RETURN(server::ServiceOptions service_options, MakeServiceOptions(options));
   TESSERA_ASSIGN_OR_RETURN(auto service,
                            server::HttpService::Listen(std::move(service_options), Clock::Real()));
-  fmt::print(stderr, "listening on {}, loading {}\n", service->address(), options.load.model.empty() ? options.load.bundle : options.load.model);
+  fmt::print(stderr, "listening on {}, loading {}\n", service->address(),
+             options.load.model.empty() ? options.load.bundle : options.load.model);
   LoadOptions load = options.load;
   load.kv.max_sequences = std::min(kDefaultFullSequences, options.max_batch);
   TESSERA_ASSIGN_OR_RETURN(LoadedModel loaded, LoadModel(load));

@@ -32,7 +32,8 @@ def refused(code: int, *args: str | Path) -> str:
 
 @pytest.mark.parametrize("verb", ["run", "serve", "bench", "plan", "compile", "inspect"])
 def test_every_verb_says_the_same_of_an_absent_model(verb: str) -> None:
-    assert "org/name is not there: expected a folder" in refused(1, verb, "org/name")
+    port = ("--port", "0") if verb == "serve" else ()
+    assert "org/name is not there: expected a folder" in refused(1, verb, "org/name", *port)
 
 
 @pytest.mark.parametrize("verb", ["tokenize", "detokenize", "render"])
