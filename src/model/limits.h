@@ -11,7 +11,8 @@ inline constexpr uint64_t kMaxConfigBytes = 4u << 20;  // config.json, generatio
 inline constexpr uint64_t kMaxTokenizerConfigBytes = 16u << 20;
 inline constexpr uint64_t kMaxTokenizerBytes =
     256u << 20;  // tokenizer.json; the largest known has 33 MB
-/// One template as a file or string; text/template_limits.h takes no larger one (cli_test compares).
+/// One template as a file or string; text/template_limits.h takes no larger one (cli_test
+/// compares).
 inline constexpr uint64_t kMaxTemplateFileBytes = 1u << 20;
 inline constexpr uint64_t kMaxTemplates = 64;
 inline constexpr uint64_t kMaxEosIds = 256;
