@@ -3,8 +3,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
-#include <fstream>
+#include <csignal>
 
 #include "base/file.h"
 #include "base/hash.h"
@@ -41,7 +43,7 @@ class ExportTest : public ::testing::Test {
     return folder;
   }
 
-  /// Every path under the folder but the cache of bundles, to see that nothing is left behind.
+  /// What the folder holds, to see that nothing is left behind.
   std::vector<std::string> Names(const fs::path& folder) {
     std::vector<std::string> names;
     for (const auto& entry : fs::directory_iterator(folder))
@@ -115,7 +117,25 @@ TEST_F(ExportTest, RefusesTheBundleItselfHoweverItIsSpelt) {
   }
 }
 
-TEST_F(ExportTest, AFailedCopyLeavesTheOldBundleAndNoTrace) {
+TEST_F(ExportTest, AWriteThatFailsHalfwayLeavesTheOldBundleAndNoTrace) {
+  const fs::path bundle = MakeBundle("bundle", std::string(256 << 10, 'x'));
+  const fs::path old = MakeBundle("old", "old");
+  // The system refuses bytes beyond the limit, as it does on a full disk.
+  const auto previous_handler = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit previous{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &previous), 0);
+  const rlimit small{64 << 10, previous.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  const Status status = Export(bundle, old);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &previous), 0);
+  std::signal(SIGXFSZ, previous_handler);
+  EXPECT_FALSE(status.ok());
+  EXPECT_THAT(status.ToString(), HasSubstr("model.irpa"));
+  ExpectIsBundle(old, "old");
+  EXPECT_THAT(Names(dir_.path()), UnorderedElementsAre("bundle", "old"));
+}
+
+TEST_F(ExportTest, ADamagedBundleIsNotExported) {
   const fs::path bundle = MakeBundle("bundle", "new");
   const fs::path old = MakeBundle("old", "old");
   fs::remove(bundle / "model.irpa");
