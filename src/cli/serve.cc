@@ -18,6 +18,7 @@
 #include "cli/environment.h"
 #include "cli/loaded_model.h"
 #include "cli/terminal.h"
+#include "cli/validators.h"
 #include "cli/verbs.h"
 
 #include "base/log.h"
@@ -167,15 +168,19 @@ void AddServe(CLI::App* app, Context* context) {
   auto options = std::make_shared<Options>();
   CLI::App* verb = app->add_subcommand("serve", "One model behind the OpenAI API");
   AddServingOptions(verb, &options->load);
-  verb->add_option("--host", options->host, "Address to listen on")->capture_default_str();
+  verb->add_option("--host", options->host, "Address to listen on")
+      ->check(NotEmpty())
+      ->capture_default_str();
   verb->add_option("--port", options->port, "Port to listen on (0 = any free one)")
       ->capture_default_str();
   verb->add_option(
           "--served-model-name", options->served_names,
           "What clients name in `model`; the first one is reported (default: the model's own)")
+      ->check(NotEmpty())
       ->delimiter(',');
   verb->add_option("--api-key", options->api_key,
-                   "Ask for this bearer key (else $TESSERA_API_KEY; none = open)");
+                   "Ask for this bearer key (else $TESSERA_API_KEY; none = open)")
+      ->check(NotEmpty());
   verb->add_option("--cors-origin", options->cors_origin,
                    "Let pages of this origin call (* = any)");
   verb->add_option("--tls-cert", options->tls_certificate, "PEM certificate chain; serves https");

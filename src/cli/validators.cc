@@ -31,4 +31,11 @@ CLI::Validator ByteSize() {
   return CLI::Validator(convert, "SIZE");
 }
 
+CLI::Validator NotEmpty() {
+  const auto check = [](const std::string& text) -> std::string {
+    return text.empty() ? "is empty; leave the flag out instead" : "";
+  };
+  return CLI::Validator(check, "");
+}
+
 }  // namespace tessera::cli

@@ -17,4 +17,7 @@ CLI::Validator AtLeast(int64_t least);
 /// A size as ParseByteSize takes it, for an option's transform(): the option gets bytes.
 CLI::Validator ByteSize();
 
+/// Not "": an empty address or key would quietly mean "all interfaces" or "no key".
+CLI::Validator NotEmpty();
+
 }  // namespace tessera::cli

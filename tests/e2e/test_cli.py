@@ -50,6 +50,8 @@ def test_text_verbs_say_it_too(verb: str) -> None:
     (("compile", HF, "--offline"), "--offline: not built yet"),
     (("compile", HF, "--bs-decode", "0"), '"0": expected a whole number of at least 1'),
     (("run", HF, "--kv-memory", "much"), '"much" is no size'),
+    (("serve", HF, "--host", ""), "is empty; leave the flag out"),
+    (("serve", HF, "--api-key", ""), "is empty; leave the flag out"),
     (("serve",), "MODEL (or --bundle DIR) is required"),
     (("run", HF, "--bundle", HF), "excludes"),
     (("compile",), "MODEL (or --hf-model) is required"),
