@@ -6,6 +6,7 @@
 #include <boost/json/basic_parser_impl.hpp>
 #include <boost/json/serialize.hpp>
 #include <boost/json/src.hpp>  // The library's one compiled copy.
+#include <charconv>
 #include <cmath>
 #include <optional>
 #include <vector>
@@ -18,6 +19,15 @@ namespace {
 namespace bj = boost::json;
 
 constexpr size_t kMaxQuotedKeyBytes = 100;
+
+/// The double that is nearest to the literal. The library's own, `rough`, may be off in the last
+/// digit; it counts where the literal is beyond all doubles: infinite, or nearest to zero.
+double Nearest(std::string_view literal, double rough) {
+  double number = 0;
+  const auto [end, error] =
+      std::from_chars(literal.data(), literal.data() + literal.size(), number);
+  return error == std::errc() && end == literal.data() + literal.size() ? number : rough;
+}
 
 /// Builds values bottom-up on a stack of open containers. Boost's own handler neither counts keys
 /// nor refuses duplicates, which safetensors headers need.
@@ -72,14 +82,19 @@ class Handler {
     text_.clear();
     return Add(std::move(value));
   }
-  bool on_number_part(std::string_view, bj::error_code&) { return true; }
-  bool on_int64(int64_t number, std::string_view, bj::error_code&) { return Add(Value(number)); }
-  bool on_uint64(uint64_t number, std::string_view, bj::error_code&) { return Add(Value(number)); }
-  bool on_double(double number, std::string_view, bj::error_code& ec) {
+  bool on_number_part(std::string_view part, bj::error_code&) {
+    text_ += part;
+    return true;
+  }
+  bool on_int64(int64_t number, std::string_view, bj::error_code&) { return AddNumber(number); }
+  bool on_uint64(uint64_t number, std::string_view, bj::error_code&) { return AddNumber(number); }
+  bool on_double(double rough, std::string_view part, bj::error_code& ec) {
+    text_ += part;
+    const double number = Nearest(text_, rough);
     // A literal such as 1e999 parses to infinity, which no JSON text can mean.
     if (!std::isfinite(number))
       return Refuse("a number is out of range, expected at most 1.8e308", ec);
-    return Add(Value(number));
+    return AddNumber(number);
   }
   bool on_bool(bool truth, bj::error_code&) { return Add(Value(truth)); }
   bool on_null(bj::error_code&) { return Add(Value(nullptr)); }
@@ -96,6 +111,11 @@ class Handler {
     complaint_ = std::move(complaint);
     ec = bj::error::exception;
     return false;
+  }
+  template <class Number>
+  bool AddNumber(Number number) {
+    text_.clear();
+    return Add(Value(number));
   }
   bool Begin(Value value) {
     stack_.push_back({std::move(value), {}});

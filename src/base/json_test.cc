@@ -30,6 +30,22 @@ TEST(Json, DoublesReadBackAsTheyWere) {
   EXPECT_EQ(Serialize(Value(0.25)), "0.25");
 }
 
+TEST(Json, NumbersAreTheNearestDoubles) {
+  const std::string digits = "77" + std::string(129, '0');
+  for (const auto& [text, number] : std::initializer_list<std::pair<std::string, double>>{
+           {digits, 7.7e130},
+           {"9007199254740993.0", 9007199254740992.0},
+           {"0.1000000000000000055511151231257827", 0.1},
+           {"2.2250738585072011e-308", 2.2250738585072011e-308},
+           {"1e-999", 0.0},
+           {"8.41e21", 8.41e21},
+           {"179769313486231570e291", 1.7976931348623157e308}}) {
+    const auto value = Parse(text, {}, "test");
+    ASSERT_TRUE(value.has_value() && value->is_double()) << text;
+    EXPECT_EQ(value->get_double(), number) << text;
+  }
+}
+
 TEST(Json, KeepsLongStringsAndKeysWhole) {
   const std::string longtext(100000, 'x');
   const auto value = Parse("{\"" + longtext + "\":\"" + longtext + "\\u00e9\"}", {}, "test");
