@@ -7,7 +7,10 @@ nm=$1
 checked=0
 IFS=';'
 for object in $2; do
-  found=$("$nm" -C --defined-only "$object" | grep -E ' [VWu] ' |
+  # On its own, so that an nm that fails ends the check; only an empty grep is good news.
+  symbols=$("$nm" -C --defined-only "$object")
+  [ -n "$symbols" ] || { echo "$object defines no symbol"; exit 1; }
+  found=$(printf '%s\n' "$symbols" | grep -E ' [VWu] ' |
     grep -vE 'tessera::kernels::avx[0-9a-z_]*::|DW\.ref\.__gxx_personality_v0' || true)
   if [ -n "$found" ]; then
     echo "$object defines shared symbols:"
