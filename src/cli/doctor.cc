@@ -11,12 +11,12 @@
 #include <memory>
 
 #include "cli/environment.h"
-#include "cli/machine_probe.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 
 #include "base/json.h"
 #include "base/topology.h"
+#include "runtime/machine_probe.h"
 
 namespace tessera::cli {
 namespace {
@@ -66,8 +66,9 @@ json::Object Examine(const Options& options) {
   report["memory"] = {
       {"bytes", topology.memory_bytes},
       {"available", topology.memory_available},
-      {"read_bytes_per_second_1_thread", MeasureReadBandwidth(topology, 1)},
-      {"read_bytes_per_second", MeasureReadBandwidth(topology, topology.DefaultThreads())}};
+      {"read_bytes_per_second_1_thread", runtime::MeasureReadBandwidth(topology, 1)},
+      {"read_bytes_per_second",
+       runtime::MeasureReadBandwidth(topology, topology.DefaultThreads())}};
   json::Object tools;
   for (const char* tool : {"iree-compile", "curl", "mpirun", "kubectl", "psql"})
     tools[tool] = FindTool(tool);

@@ -6,13 +6,13 @@
 
 #include <CLI/CLI.hpp>
 
-#include "cli/machine_probe.h"
 #include "cli/plan_facts.h"
 #include "cli/terminal.h"
 #include "cli/validators.h"
 #include "cli/verbs.h"
 
 #include "base/json.h"
+#include "runtime/machine_probe.h"
 
 namespace tessera::cli {
 namespace {
@@ -40,8 +40,8 @@ Result<json::Object> MakePlan(const Options& options) {
   TESSERA_ASSIGN_OR_RETURN(const PlanFacts facts, ReadPlanFacts(options.model, options.context));
   const Topology topology = ReadTopology();
   const int threads = options.threads > 0 ? options.threads : topology.DefaultThreads();
-  const Speed speed{MeasureReadBandwidth(topology, threads),
-                    MeasureMatmulRate(facts.format) * threads};
+  const Speed speed{runtime::MeasureReadBandwidth(topology, threads),
+                    runtime::MeasureMatmulRate(facts.format) * threads};
   const double decode_seconds =
       static_cast<double>(facts.bytes_read_per_step) / (speed.bandwidth * kBandwidthShare);
   const double prefill_rate = speed.matmul_rate > 0 ? speed.matmul_rate * kMatmulShare /

@@ -130,10 +130,15 @@ std::span<const float> Executor::logits(int64_t rows) const {
   return {logits_data(), static_cast<size_t>(rows * dims().vocab_size)};
 }
 
-uint64_t Executor::weight_bytes() const {
-  uint64_t bytes = 0;
-  for (const Worker& worker : workers_) bytes += worker.weight_bytes;
-  return bytes;
+WorkCounters Executor::counters() const {
+  WorkCounters sum;
+  for (const Worker& worker : workers_) {
+    sum.weight_bytes += worker.counters.weight_bytes;
+    sum.kv_bytes += worker.counters.kv_bytes;
+    sum.matmul_macs += worker.counters.matmul_macs;
+    sum.attention_macs += worker.counters.attention_macs;
+  }
+  return sum;
 }
 
 BufferKind Executor::kind(bundle::BufferIndex index) const {
@@ -239,7 +244,10 @@ void Executor::Matmul(const BoundWeight& weight, const Activations& in, int64_t 
   args.group_begin = 0;
   args.group_end = group_end - group_begin;
   (rows == 1 ? weight.one : weight.many)(args);
-  worker->weight_bytes += static_cast<uint64_t>((group_end - group_begin) * weight.group_bytes);
+  const int64_t columns = std::min((group_end - group_begin) * kernels::kGroupRows, args.n);
+  worker->counters.weight_bytes +=
+      static_cast<uint64_t>((group_end - group_begin) * weight.group_bytes);
+  worker->counters.matmul_macs += static_cast<uint64_t>(rows * columns * weight.k);
 }
 
 int64_t Executor::TileColumns(int64_t rows, int64_t per_column, int64_t unit) const {

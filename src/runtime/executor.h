@@ -40,6 +40,14 @@ struct Activations {
 /// A q8 view from row `row` and column `column` on (a multiple of 32).
 kernels::QuantisedRows ViewFrom(kernels::QuantisedRows q, int64_t row, int64_t column);
 
+/// What kernels were given to do; SessionStats says what each counts.
+struct WorkCounters {
+  uint64_t weight_bytes = 0;
+  uint64_t kv_bytes = 0;
+  uint64_t matmul_macs = 0;
+  uint64_t attention_macs = 0;
+};
+
 /// One thread's part of a step. Cache-line aligned: counters are written in the inner phases.
 struct alignas(64) Worker {
   int index = 0;
@@ -47,7 +55,7 @@ struct alignas(64) Worker {
   float* tile = nullptr;           // Output tile, see Executor::tile_floats().
   std::byte* norm = nullptr;       // Normalised rows, up to kRedundantRows.
   std::byte* attention = nullptr;  // Scratch of the attention kernel.
-  uint64_t weight_bytes = 0;       // Packed weights read so far.
+  WorkCounters counters;           // Since the executor was made.
 
   struct Range {
     int64_t begin = 0;
@@ -69,7 +77,7 @@ class Executor {
   void Run(const StepRows& rows);
 
   std::span<const float> logits(int64_t rows) const;
-  uint64_t weight_bytes() const;
+  WorkCounters counters() const;  // Of all workers.
   uint64_t scratch_bytes() const { return arena_.bytes(); }
 
   // For the steps (steps/*.cc), which run inside Run() on every worker.

@@ -40,7 +40,14 @@ class CpuSession final : public Session {
   }
 
   SessionStats stats() const override {
-    return {steps_, pool_->barriers(), executor_->weight_bytes(), executor_->scratch_bytes()};
+    const WorkCounters work = executor_->counters();
+    return {.steps = steps_,
+            .barriers = pool_->barriers(),
+            .weight_bytes = work.weight_bytes,
+            .kv_bytes = work.kv_bytes,
+            .matmul_macs = work.matmul_macs,
+            .attention_macs = work.attention_macs,
+            .scratch_bytes = executor_->scratch_bytes()};
   }
 
  private:

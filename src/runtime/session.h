@@ -45,9 +45,12 @@ struct Chunk {
 /// Counters since the session was made, for tests, benchmarks and metrics.
 struct SessionStats {
   uint64_t steps = 0;
-  uint64_t barriers = 0;       // Passed by all workers together.
-  uint64_t weight_bytes = 0;   // Packed weights streamed by matmuls, all workers together.
-  uint64_t scratch_bytes = 0;  // Reserved for activations and logits.
+  uint64_t barriers = 0;        // Passed by all workers together.
+  uint64_t weight_bytes = 0;    // Packed weights streamed by matmuls, all workers together.
+  uint64_t kv_bytes = 0;        // Keys and values read by attention, once a kernel call.
+  uint64_t matmul_macs = 0;     // Multiply-accumulates of matmuls,
+  uint64_t attention_macs = 0;  // and of attention: scores and weighted sums of visible positions.
+  uint64_t scratch_bytes = 0;   // Reserved for activations and logits.
 };
 
 class Session {

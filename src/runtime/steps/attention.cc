@@ -2,9 +2,29 @@
 //
 // Shares (rows, heads) items of about equal cost, planned by StepRows. An item quantises its own
 // columns, which are whole blocks, for the projection that follows.
+#include <algorithm>
+
 #include "runtime/steps/steps.h"
 
 namespace tessera::runtime {
+namespace {
+
+/// The call reads K and V of every position that one of its rows sees.
+void Count(const kernels::AttentionArgs& args, WorkCounters* counters) {
+  const int64_t end = args.start + args.rows;
+  const auto first_seen_from = [&](int64_t position) {
+    return args.window > 0 ? std::max<int64_t>(position + 1 - args.window, 0) : 0;
+  };
+  int64_t seen = 0;  // Over the rows.
+  for (int64_t position = args.start; position < end; ++position)
+    seen += position + 1 - first_seen_from(position);
+  const int64_t elements = 2 * args.layout.head_dim;  // Of K and V of a position.
+  counters->kv_bytes +=
+      static_cast<uint64_t>((end - first_seen_from(args.start)) * elements) * sizeof(uint16_t);
+  counters->attention_macs += static_cast<uint64_t>(seen * elements * args.group);
+}
+
+}  // namespace
 
 void RunOp(Executor& ex, const bundle::AttentionStep& step, Worker* worker) {
   const bundle::Dims& dims = ex.dims();
@@ -34,6 +54,7 @@ void RunOp(Executor& ex, const bundle::AttentionStep& step, Worker* worker) {
     args.out = quantise ? worker->tile : ex.floats(step.out) + item.range.row * ldq + column;
     args.ld_out = quantise ? columns : ldq;
     ex.kernels().attention(args);
+    Count(args, &worker->counters);
     if (!quantise) continue;
     kernels::QuantiseArgs quantised;
     quantised.x = worker->tile;

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The structure of the figures, not their size: speed is no property that a test can rely on.
+#include "runtime/machine_probe.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace tessera::runtime {
+namespace {
+
+TEST(MachineProbe, MeasuresEveryRate) {
+  const Topology topology = ReadTopology();
+  const MachineRates rates = MeasureMachine(topology, 2);
+  EXPECT_EQ(rates.threads, 2);
+  for (const double rate : {rates.read_bytes, rates.float_ops, rates.int5_ops, rates.int6_ops,
+                            rates.int8_ops, rates.barrier_seconds}) {
+    EXPECT_TRUE(std::isfinite(rate));
+    EXPECT_GT(rate, 0);
+  }
+  EXPECT_EQ(MeasureBarrier(topology, 1), 0);
+}
+
+TEST(MachineProbe, AMixForWideCodesServesNarrowOnes) {
+  const MachineRates rates = MeasureMachine(ReadTopology(), 1);
+  EXPECT_GE(rates.int5_ops, rates.int6_ops);
+  EXPECT_GE(rates.int6_ops, rates.int8_ops);
+  double best = 0;
+  for (const MachineRates::ProbeRate& probe : rates.probes) best = std::max(best, probe.ops);
+  EXPECT_EQ(best, std::max(rates.int5_ops, rates.float_ops));
+}
+
+TEST(MachineRates, ChooseTheMixByTheWeightsFormat) {
+  using tensor::DType;
+  MachineRates rates;
+  rates.float_ops = 1;
+  rates.int5_ops = 5;
+  rates.int6_ops = 6;
+  rates.int8_ops = 8;
+  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16})
+    EXPECT_EQ(rates.MatmulOps(dtype), 1);
+  for (const DType dtype :
+       {DType::kQ4_0, DType::kQ4_1, DType::kQ4_K, DType::kQ5_0, DType::kQ5_1, DType::kQ5_K})
+    EXPECT_EQ(rates.MatmulOps(dtype), 5);
+  EXPECT_EQ(rates.MatmulOps(DType::kQ6_K), 6);
+  EXPECT_EQ(rates.MatmulOps(DType::kQ8_0), 8);
+}
+
+TEST(MachineProbe, MatmulRateIsZeroWithoutAKernel) {
+  EXPECT_GT(MeasureMatmulRate(tensor::DType::kQ4_0), 0);
+  EXPECT_EQ(MeasureMatmulRate(tensor::DType::kIQ1_S), 0);
+}
+
+}  // namespace
+}  // namespace tessera::runtime

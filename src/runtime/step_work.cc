@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/step_work.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+#include <variant>
+
+namespace tessera::runtime {
+
+using bundle::Program;
+using bundle::WeightIndex;
+
+uint64_t StepWork::macs() const {
+  return std::accumulate(matmul_macs.begin(), matmul_macs.end(), attention_macs,
+                         [](uint64_t sum, const auto& format) { return sum + format.second; });
+}
+
+ProgramWork::ProgramWork(const Program& program) {
+  const bundle::Dims& dims = program.dims;
+  std::set<WeightIndex> layer_weights, head_weights;  // Joined matrices serve several projections.
+  const auto add = [&](Part* part, std::set<WeightIndex>* seen, WeightIndex index, int64_t rows) {
+    const bundle::Weight& weight = program.weights[static_cast<size_t>(index)];
+    if (seen->insert(index).second) part->bytes += static_cast<uint64_t>(weight.bytes);
+    part->macs_per_row[weight.dtype] += static_cast<uint64_t>(rows * weight.k);
+  };
+  const auto rows_of = [&](WeightIndex index) {
+    return program.weights[static_cast<size_t>(index)].n;
+  };
+  for (const bundle::Step& step : program.steps) {
+    if (const auto* qkv = std::get_if<bundle::QkvStep>(&step.op)) {
+      add(&layers_, &layer_weights, qkv->q.weight, dims.heads * dims.head_dim);
+      add(&layers_, &layer_weights, qkv->k.weight, dims.kv_heads * dims.head_dim);
+      add(&layers_, &layer_weights, qkv->v.weight, dims.kv_heads * dims.head_dim);
+    } else if (const auto* project = std::get_if<bundle::ProjectStep>(&step.op)) {
+      add(&layers_, &layer_weights, project->weight, rows_of(project->weight));
+    } else if (const auto* gated = std::get_if<bundle::GatedStep>(&step.op)) {
+      add(&layers_, &layer_weights, gated->gate, rows_of(gated->gate));
+      if (gated->up) add(&layers_, &layer_weights, *gated->up, rows_of(*gated->up));
+    } else if (const auto* head = std::get_if<bundle::HeadStep>(&step.op)) {
+      add(&head_, &head_weights, head->weight, rows_of(head->weight));
+    } else if (const auto* attention = std::get_if<bundle::AttentionStep>(&step.op)) {
+      attentions_.push_back(
+          {attention->window, static_cast<uint64_t>(2 * dims.heads * dims.head_dim),
+           static_cast<uint64_t>(2 * dims.kv_heads * dims.head_dim) * sizeof(uint16_t)});  // f16
+    }
+  }
+}
+
+StepWork ProgramWork::Of(std::span<const ChunkShape> chunks) const {
+  StepWork work;
+  uint64_t rows = 0, logit_rows = 0;
+  for (const ChunkShape& chunk : chunks) {
+    rows += static_cast<uint64_t>(chunk.rows);
+    logit_rows += static_cast<uint64_t>(chunk.logit_rows);
+    for (const Attention& attention : attentions_) {
+      const auto first_seen_from = [&](int64_t position) {
+        return attention.window > 0 ? std::max<int64_t>(position + 1 - attention.window, 0) : 0;
+      };
+      const int64_t end = chunk.start + chunk.rows;
+      work.kv_bytes +=
+          static_cast<uint64_t>(end - first_seen_from(chunk.start)) * attention.bytes_per_position;
+      for (int64_t position = chunk.start; position < end; ++position)
+        work.attention_macs += static_cast<uint64_t>(position + 1 - first_seen_from(position)) *
+                               attention.macs_per_position;
+    }
+  }
+  const auto add = [&](const Part& part, uint64_t part_rows) {
+    if (part_rows == 0) return;
+    work.weight_bytes += part.bytes;
+    for (const auto& [dtype, macs] : part.macs_per_row) work.matmul_macs[dtype] += macs * part_rows;
+  };
+  add(layers_, rows);
+  add(head_, logit_rows);
+  return work;
+}
+
+double ArithmeticSeconds(const StepWork& work, const MachineRates& rates) {
+  double seconds = 2 * static_cast<double>(work.attention_macs) / rates.float_ops;
+  for (const auto& [dtype, macs] : work.matmul_macs)
+    seconds += 2 * static_cast<double>(macs) / rates.MatmulOps(dtype);
+  return seconds;
+}
+
+double BoundSeconds(const StepWork& work, const MachineRates& rates) {
+  return std::max(static_cast<double>(work.bytes()) / rates.read_bytes,
+                  ArithmeticSeconds(work, rates));
+}
+
+}  // namespace tessera::runtime
