@@ -26,13 +26,15 @@ RESULTS = ROOT / "bench/results/llama.jsonl"
 
 def run_json(command: list[str]) -> list[dict]:
     done = subprocess.run(command, check=True, capture_output=True, text=True)
-    return json.loads(done.stdout)
+    if done.stdout.startswith("["):  # llama-bench: one array. tessera: a line a row.
+        return json.loads(done.stdout)
+    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def tessera_rates(args: argparse.Namespace) -> dict[str, float]:
     rows = run_json([args.tessera, "bench", args.model, "-p", str(args.p), "-n", str(args.n), "-d",
                      str(args.d), "-r", "1", "--threads", str(args.threads), "--json"])
-    return {row["kind"]: row["tokens_per_second_median"] for row in rows}
+    return {row["kind"]: row["tokens_per_second_median"] for row in rows if row["row"] == "case"}
 
 
 def llama_rates(args: argparse.Namespace) -> dict[str, float]:
