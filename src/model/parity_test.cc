@@ -13,6 +13,7 @@
 #include "model/open.h"
 #include "model/reference_for_test.h"
 #include "support/fixtures.h"
+#include "support/scale.h"
 
 namespace tessera::model {
 namespace {
@@ -21,6 +22,7 @@ using ::tessera::testing::ExpectRow;
 using ::tessera::testing::LogProb;
 using ::tessera::testing::ReadReferenceCases;
 using ::tessera::testing::ReferenceCase;
+using ::tessera::testing::Scaled;
 using ::tessera::testing::Shared;
 using ::tessera::testing::TestData;
 
@@ -200,17 +202,19 @@ TEST(SmolLm2, LogitsActivationsAndGreedyStepsEqualTheReference) {
   ASSERT_TRUE(model.weights.has_value());
   CompareActivations(model, Shared("fixtures/model_smollm2/activations.json"), 1e-3, true);
   graph::Interpreter interpreter(model.graph, *model.weights);
+  constexpr size_t kCases = Scaled(6, 3);
+  constexpr size_t kSteps = Scaled(16, 3);
   size_t steps = 0;
   size_t compared = 0;
   for (const ReferenceCase& c : ReadReferenceCases(Shared("fixtures/model_smollm2/logits.jsonl"))) {
-    if (c.tokens.size() > 64) continue;  // Minutes in a debug build.
+    if (c.tokens.size() > Scaled<size_t>(64, 5)) continue;  // Seconds a token.
     const std::vector<double> row = ComparePrompt(interpreter, c, kSmolLm2Tolerance);
     ASSERT_FALSE(row.empty());
-    steps += CompareGreedy(interpreter, row, c, 16, kSmolLm2Tolerance);
+    steps += CompareGreedy(interpreter, row, c, kSteps, kSmolLm2Tolerance);
     ++compared;
   }
-  EXPECT_EQ(compared, 6u);
-  EXPECT_EQ(steps, 6u * 16);
+  EXPECT_EQ(compared, kCases);
+  EXPECT_EQ(steps, kCases * kSteps);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "support/fixtures.h"
+#include "support/scale.h"
 
 namespace tessera::text {
 namespace {
@@ -203,12 +204,16 @@ std::shared_ptr<const Tokenizer> GgufTokenizer(std::string_view file) {
 }
 
 std::vector<std::string> NpmFamilies() {
-  return {"llama3_1", "llama3", "llama2", "gemma3", "qwen3", "deepseek_v3", "gptoss", "gpt4o"};
+  return testing::Scaled<std::vector<std::string>>(
+      {"llama3_1", "llama3", "llama2", "gemma3", "qwen3", "deepseek_v3", "gptoss", "gpt4o"},
+      {"llama2", "qwen3"});
 }
 
 std::vector<std::string> GgufVocabularyNames() {
-  return {"llama-spm", "llama-bpe", "phi-3",  "qwen2",   "qwen35", "deepseek-llm", "deepseek-coder",
-          "gpt-2",     "command-r", "falcon", "gemma-4", "mpt",    "refact",       "starcoder"};
+  return testing::Scaled<std::vector<std::string>>(
+      {"llama-spm", "llama-bpe", "phi-3", "qwen2", "qwen35", "deepseek-llm", "deepseek-coder",
+       "gpt-2", "command-r", "falcon", "gemma-4", "mpt", "refact", "starcoder"},
+      {"llama-spm", "deepseek-coder"});
 }
 
 }  // namespace tessera::text

@@ -38,7 +38,8 @@ std::shared_ptr<const Tokenizer> NpmTokenizer(std::string_view family);
 /// "SmolLM2-135M-Instruct.Q4_1.gguf", "llama_cpp_models/ggml-vocab-gpt-2.gguf": under TestData().
 std::shared_ptr<const Tokenizer> GgufTokenizer(std::string_view file);
 
-/// The families that have a fixture, and the names of the GGUF vocabularies that have one.
+/// The families that have a fixture, and the names of the GGUF vocabularies that have one; a small
+/// one of each kind under sanitizers.
 std::vector<std::string> NpmFamilies();
 std::vector<std::string> GgufVocabularyNames();
 

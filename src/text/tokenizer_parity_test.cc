@@ -4,6 +4,8 @@
 // byte for byte.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -152,6 +154,7 @@ TEST(TokenizerParity, TinyModelFromJsonAndFromGgufAgree) {
 
 TEST(TokenizerParity, StreamsGiveTheReferencesPieces) {
   std::map<std::string, std::shared_ptr<const Tokenizer>> gguf;
+  const std::vector<std::string> families = NpmFamilies();
   for (const json::Value& value :
        testing::ReadJsonLines(testing::Shared("fixtures/tokenizers/streaming.jsonl"))) {
     const json::Object& row = value.as_object();
@@ -162,8 +165,10 @@ TEST(TokenizerParity, StreamsGiveTheReferencesPieces) {
       auto& kept = gguf[family];
       if (kept == nullptr) kept = GgufTokenizer("SmolLM2-135M-Instruct.Q4_1.gguf");
       tokenizer = kept;
-    } else {
+    } else if (std::ranges::find(families, family) != families.end()) {
       tokenizer = NpmTokenizer(family);
+    } else {
+      continue;
     }
     ASSERT_NE(tokenizer, nullptr);
     const auto stream = Detokenizer::Make(tokenizer, true);

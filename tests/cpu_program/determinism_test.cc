@@ -8,6 +8,8 @@
 
 #include "base/random.h"
 #include "harness.h"
+#include "runtime/limits.h"
+#include "support/scale.h"
 
 namespace tessera::testing {
 namespace {
@@ -39,7 +41,7 @@ Case MakeCase(const std::filesystem::path& model, size_t tokens) {
 /// Made once: the first use pays.
 const Case& CaseOf(const std::string& name) {
   static const Case tiny = MakeCase(TinyLlama("hf"), 150);
-  static const Case smol = MakeCase(SmolLm2(), 70);
+  static const Case smol = MakeCase(SmolLm2(), Scaled<size_t>(70, 44));
   return name == "tiny" ? tiny : smol;
 }
 
@@ -57,8 +59,18 @@ TEST_P(Determinism, TokenByTokenEqualsOneChunk) {
 TEST_P(Determinism, AnyChunkingEqualsOneChunk) {
   const auto session = MustLoad(c().bundle, {.threads = 2});
   ASSERT_NE(session, nullptr);
-  for (const int64_t chunk : {2, 3, 7, 8, 9, 16, 33, 64})
+  for (const int64_t chunk : Scaled<std::vector<int64_t>>({2, 3, 7, 8, 9, 16, 33, 64}, {3, 33}))
     EXPECT_EQ(RunAll(session.get(), c().prompt, chunk), c().expected) << "chunks of " << chunk;
+}
+
+TEST(RowTiles, AChunkAtTheEdgeOfATileEqualsRowsAlone) {
+  const Case& tiny = CaseOf("tiny");
+  const auto session = MustLoad(tiny.bundle, {.threads = 2});
+  ASSERT_NE(session, nullptr);
+  for (const int64_t edge : {runtime::kRedundantRows, runtime::kTileRows}) {
+    for (const int64_t chunk : {edge - 1, edge, edge + 1})
+      EXPECT_EQ(RunAll(session.get(), tiny.prompt, chunk), tiny.expected) << chunk;
+  }
 }
 
 TEST_P(Determinism, RandomChunkingsOnRandomPagesEqualOneChunk) {
@@ -67,7 +79,7 @@ TEST_P(Determinism, RandomChunkingsOnRandomPagesEqualOneChunk) {
   const uint64_t seed = 20261130;
   SCOPED_TRACE(seed);
   Random random(seed);
-  for (int round = 0; round < 4; ++round) {
+  for (int round = 0; round < Scaled(4, 1); ++round) {
     std::vector<runtime::PageId> pages(
         static_cast<size_t>(std::min<int64_t>(session->shape().page_count, 200)));
     std::iota(pages.begin(), pages.end(), 0);
@@ -85,7 +97,7 @@ TEST_P(Determinism, RandomChunkingsOnRandomPagesEqualOneChunk) {
 }
 
 TEST_P(Determinism, EveryThreadCountGivesTheSame) {
-  for (const int threads : {2, 3, 5}) {
+  for (const int threads : Scaled<std::vector<int>>({2, 3, 5}, {3})) {
     const auto session = MustLoad(c().bundle, {.threads = threads});
     ASSERT_NE(session, nullptr);
     EXPECT_EQ(RunAll(session.get(), c().prompt, std::ssize(c().prompt)), c().expected) << threads;
@@ -97,8 +109,8 @@ TEST_P(Determinism, ScalarReferencesGiveTheSameAsTheMachinesKernels) {
   const auto session = MustLoad(c().bundle, {.threads = 2, .isa = Isa{}});
   ASSERT_NE(session, nullptr);
   // The references are slow: a part of the prompt says as much.
-  const auto prompt = std::span(c().prompt).first(24);
-  const Logits logits = RunAll(session.get(), prompt, 13);
+  const auto prompt = std::span(c().prompt).first(Scaled(24, 9));
+  const Logits logits = RunAll(session.get(), prompt, Scaled(13, 5));
   EXPECT_EQ(logits, Logits(c().expected.begin(), c().expected.begin() + std::ssize(logits)));
 }
 

@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/random.h"
 #include "harness.h"
+#include "support/scale.h"
 
 namespace tessera::testing {
 namespace {
@@ -73,7 +74,7 @@ TEST_F(HostileBundle, AnyDigitOfTheProgramMayBeWrong) {
   for (size_t i = 0; i < program_.size(); ++i)
     if (program_[i] >= '0' && program_[i] <= '9') digits.push_back(i);
   int refused = 0;
-  constexpr int kRounds = 400;
+  constexpr int kRounds = Scaled(400, 100);
   for (int round = 0; round < kRounds; ++round) {
     std::string text = program_;
     const size_t at = digits[random.Below(digits.size())];

@@ -9,6 +9,7 @@
 #include "harness.h"
 #include "model/build.h"
 #include "model/index_weights.h"
+#include "support/scale.h"
 
 namespace tessera::testing {
 namespace {
@@ -120,11 +121,15 @@ TEST(TinyLlama, AgreesWithTheInterpreter) {
   EXPECT_LE(worst, 0.02);
 }
 
+/// Of a reference text.
+constexpr size_t kMaxSmolTokens = Scaled(SIZE_MAX, size_t{64});
+
 TEST(SmolLm2, AgreesWithTheReferenceWithinTheTolerancesOf8BitActivations) {
   const auto session = MustLoad(BundleOf(SmolLm2()));
   ASSERT_NE(session, nullptr);
   const int64_t vocabulary = session->shape().vocab_size;
   for (const Reference& reference : ReadReferences(Shared("fixtures/model_smollm2/logits.jsonl"))) {
+    if (reference.ids.size() > kMaxSmolTokens) continue;
     const Logits logits = RunAll(session.get(), reference.ids, 512);
     // The fixture's bounds: 1.0 within the top 32 of the last position, where libllama has up to
     // 0.65; over all positions it has up to 2.6 (crosscheck.json), and we must not be worse.
@@ -147,12 +152,14 @@ TEST(SmolLm2, ContinuesGreedilyAsTheReferenceWhereTheMarginAllows) {
   ASSERT_NE(session, nullptr);
   int64_t steps = 0;
   for (const Reference& reference : ReadReferences(Shared("fixtures/model_smollm2/logits.jsonl"))) {
-    if (reference.ids.size() <= 300) steps += FollowGreedy(session.get(), reference, 0.5);
+    if (reference.ids.size() <= std::min<size_t>(kMaxSmolTokens, 300))
+      steps += FollowGreedy(session.get(), reference, 0.5);
   }
   EXPECT_GE(steps, 5) << "the comparison must not stop at once everywhere";
 }
 
 TEST(SmolLm2, HasThePerplexityOfTheReference) {
+  if (kUnderSanitizers) GTEST_SKIP() << "1536 tokens through the same steps as the texts above";
   const json::Value document = ReadJson(Shared("fixtures/model_smollm2/nll.json"));
   std::vector<int32_t> ids;
   for (const json::Value& id : document.at("ids").as_array())
