@@ -9,8 +9,6 @@ namespace tessera::bundle {
 
 /// manifest.json, config.json, program.json: a 405B model of 126 layers needs about 2 MB.
 inline constexpr uint64_t kMaxDocumentBytes = 64ull << 20;
-/// tokenizer.json and its siblings.
-inline constexpr uint64_t kMaxTextFileBytes = 256ull << 20;
 inline constexpr uint64_t kMaxManifestFiles = 4096;
 /// What a document may say of the size of a file, a weight or a plan.
 inline constexpr int64_t kMaxBytes = int64_t{1} << 50;

@@ -81,6 +81,18 @@ TEST(Manifest, RefusesUnknownKeysAndMissingFields) {
   EXPECT_THAT(ErrorOf("[]"), HasSubstr("expected an object"));
 }
 
+TEST(Manifest, HasALimitOfBytes) {
+  const testing::TempDir dir;
+  std::string text = WriteManifest(Sample());
+  for (const uint64_t size : {kMaxDocumentBytes - 1, kMaxDocumentBytes, kMaxDocumentBytes + 1}) {
+    text.resize(size, ' ');
+    const Code expected = size <= kMaxDocumentBytes ? Code::kOk : Code::kResourceExhausted;
+    EXPECT_EQ(StatusOf(ReadManifest(text, "m")).code(), expected) << size;
+    ASSERT_TRUE(WriteFileAtomic(dir.path() / kManifestFile, text).ok());
+    EXPECT_EQ(StatusOf(LoadManifest(dir.path())).code(), expected) << size;
+  }
+}
+
 TEST(Manifest, HoldsItsLimits) {
   for (const uint64_t size : {kMaxManifestFiles - 1, kMaxManifestFiles, kMaxManifestFiles + 1}) {
     Manifest manifest = Sample();

@@ -86,6 +86,16 @@ TEST(Program, DimensionsHaveLimits) {
   EXPECT_THAT(with_context(0), HasSubstr("dims.max_seq_len"));
 }
 
+TEST(Program, TextHasItsLimit) {
+  std::string text = WriteProgram(SampleProgram());
+  for (const uint64_t size : {kMaxDocumentBytes - 1, kMaxDocumentBytes, kMaxDocumentBytes + 1}) {
+    text.resize(size, ' ');
+    EXPECT_EQ(StatusOf(ReadProgram(text, "p")).code(),
+              size <= kMaxDocumentBytes ? Code::kOk : Code::kResourceExhausted)
+        << size;
+  }
+}
+
 TEST(Program, EveryNumberHasItsLimit) {
   const std::string text = WriteProgram(SampleProgram());
   struct Case {

@@ -55,6 +55,31 @@ TEST(TextSources, ATemplateFileHasALimit) {
   EXPECT_EQ(StatusOf(ReadTemplateFile(file)).code(), Code::kResourceExhausted);
 }
 
+TEST(TextSources, ATokenizerFileHasALimit) {
+  const TempDir dir;
+  const fs::path file = dir.path() / "tokenizer.json";
+  ASSERT_TRUE(WriteFileAtomic(file, "{}").ok());
+  for (const uint64_t size : {kMaxTokenizerBytes - 1, kMaxTokenizerBytes, kMaxTokenizerBytes + 1}) {
+    fs::resize_file(file, size);
+    EXPECT_EQ(StatusOf(OpenTokenizer(dir.path())).code(),
+              size <= kMaxTokenizerBytes ? Code::kOk : Code::kResourceExhausted)
+        << size;
+  }
+}
+
+TEST(TextSources, ATokenizerConfigHasALimit) {
+  const TempDir dir;
+  std::string text = R"({"chat_template": "x"})";
+  for (const uint64_t size :
+       {kMaxTokenizerConfigBytes - 1, kMaxTokenizerConfigBytes, kMaxTokenizerConfigBytes + 1}) {
+    text.resize(size, ' ');
+    ASSERT_TRUE(WriteFileAtomic(dir.path() / "tokenizer_config.json", text).ok());
+    EXPECT_EQ(StatusOf(OpenChatTemplates(dir.path())).code(),
+              size <= kMaxTokenizerConfigBytes ? Code::kOk : Code::kResourceExhausted)
+        << size;
+  }
+}
+
 TEST(TextSources, ATokenizerConfigIsAnObjectWithoutKeysThatStandTwice) {
   const TempDir dir;
   const fs::path file = dir.path() / "tokenizer_config.json";

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "support/scale.h"
 #include "text/template_limits.h"
 
 namespace tessera::text {
@@ -98,6 +99,22 @@ TEST(TemplateLimits, NestingOfValues) {
   EXPECT_EQ(CodeOf(nest(kMaxTemplateNesting + 1)), Code::kResourceExhausted);
 }
 
+TEST(TemplateLimits, Steps) {
+  // 3 steps an inner turn, 7 more an outer one, 2 an emitted text, 4 for the outer loop itself.
+  const auto code_of = [](uint64_t outer, uint64_t steps) {
+    constexpr uint64_t kInner = 3330;
+    const uint64_t loops = 4 + outer * (7 + 3 * kInner);
+    EXPECT_EQ((steps - loops) % 2, 0u);
+    std::string source = "{% for a in range(" + std::to_string(outer) + ") %}{% for b in range(" +
+                         std::to_string(kInner) + ") %}{% endfor %}{% endfor %}";
+    for (uint64_t left = steps - loops; left > 0; left -= 2) source += "x{##}";
+    return CodeOf(source);
+  };
+  EXPECT_EQ(code_of(999, kMaxTemplateSteps - 1), Code::kOk);
+  EXPECT_EQ(code_of(1000, kMaxTemplateSteps), Code::kOk);
+  EXPECT_EQ(code_of(999, kMaxTemplateSteps + 1), Code::kResourceExhausted);
+}
+
 TEST(TemplateLimits, StepsEndALoop) {
   const std::string loop =
       "{% for a in range(10000) %}{% for b in range(10000) %}{% endfor %}{% endfor %}";
@@ -110,6 +127,9 @@ TEST(TemplateLimits, DoublingEndsBeforeMemoryDoes) {
   EXPECT_EQ(
       CodeOf(loop + "{% set x %}{{ ns.s }}{{ ns.s }}{% endset %}{% set ns.s = x %}{% endfor %}"),
       Code::kResourceExhausted);
+}
+
+TEST(TemplateLimits, SharedListsCountEveryTimeTheyAreRead) {
   const std::string shared =
       "{% set ns = namespace(s=[1]) %}{% for a in range(60) %}"
       "{% set ns.s = [ns.s, ns.s] %}{% endfor %}";

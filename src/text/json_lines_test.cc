@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "support/fixtures.h"
+#include "text/limits.h"
 
 namespace tessera::text {
 namespace {
@@ -63,6 +64,19 @@ TEST_F(JsonLines, ABadLineGivesAnErrorThatSaysWhy) {
   EXPECT_THAT(Error(Detokenized(R"({"ids":[-1]})")), HasSubstr("token id"));
   EXPECT_THAT(Error(Detokenized(R"({"ids":[512]})")), HasSubstr("512"));
   EXPECT_THAT(Error(Detokenized(R"({"ids":[99999999999]})")), HasSubstr("token id"));
+}
+
+TEST_F(JsonLines, ALineHasALimit) {
+  std::string line = R"({"text":"a"})";
+  const std::string answer = Tokenized(line);
+  ASSERT_THAT(answer, HasSubstr("ids"));
+  for (const uint64_t size : {kMaxJsonLineBytes - 1, kMaxJsonLineBytes}) {
+    line.resize(size, ' ');
+    EXPECT_EQ(Tokenized(line), answer) << size;
+  }
+  line.resize(kMaxJsonLineBytes + 1, ' ');
+  EXPECT_THAT(Error(Tokenized(line)), HasSubstr("more than the limit"));
+  EXPECT_THAT(Error(Detokenized(line)), HasSubstr("more than the limit"));
 }
 
 TEST_F(JsonLines, EmptyTextAndNoIdsAreFine) {

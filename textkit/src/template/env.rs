@@ -40,7 +40,8 @@ fn build() -> Environment<'static> {
     env.set_trim_blocks(true);
     env.set_lstrip_blocks(true);
     env.set_debug(false);
-    env.set_fuel(Some(meter::MAX_FUEL));
+    // minijinja refuses the instruction that empties the tank.
+    env.set_fuel(Some(meter::MAX_FUEL + 1));
     env.set_recursion_limit(meter::MAX_RECURSION);
     env.set_undefined_behavior(UndefinedBehavior::Lenient);
     env.set_auto_escape_callback(|_| AutoEscape::None);
