@@ -23,6 +23,7 @@ use tokenizers::{
 };
 
 use crate::abi::{Error, Result};
+use crate::charsmap;
 use crate::gguf::{Kind, Vocabulary};
 use crate::gguf_pre::PreTokenizer;
 use crate::gguf_scores::merges_from_scores;
@@ -100,11 +101,16 @@ pub fn unigram(v: &Vocabulary, names: &[String]) -> Result<Tokenizer> {
     if v.scores.is_empty() {
         return Err(Error::invalid("tokenizer.ggml.scores is missing; model \"t5\" needs it"));
     }
+    // The model adds scores up, and JSON has no infinity.
+    if let Some(id) = v.scores.iter().position(|s| !s.is_finite()) {
+        return Err(Error::invalid(format!("tokenizer.ggml.scores[{id}] is not a finite number")));
+    }
     let unk = v.unk_id.unwrap_or(2) as usize;
     let pieces = names.iter().cloned().zip(v.scores.iter().map(|s| f64::from(*s))).collect();
     let model = Unigram::from(pieces, Some(unk), false).map_err(failed)?;
     let mut steps = Vec::new();
     if !v.charsmap.is_empty() {
+        charsmap::check(v.charsmap)?;
         let map = Precompiled::from(v.charsmap)
             .map_err(|e| Error::invalid(format!("tokenizer.ggml.precompiled_charsmap: {e}")))?;
         steps.push(NormalizerWrapper::Precompiled(map));

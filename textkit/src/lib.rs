@@ -6,6 +6,7 @@
 //! headers in `include/` are the contract.
 
 pub mod abi;
+mod charsmap;
 pub mod constraint;
 pub mod gguf;
 mod gguf_models;

@@ -69,6 +69,9 @@ impl Tokenizer {
             .with_truncation(None)
             .map_err(|e| Error::invalid(format!("tokenizer.json: truncation: {e}")))?;
         inner.with_padding(None);
+        if let Some(normalizer) = inner.get_normalizer() {
+            crate::charsmap::check_normalizer(normalizer)?;
+        }
         let size = vocabulary_size(&inner)?;
         let (prefix, suffix) = surroundings(&inner)?;
         if let Some(id) = prefix.iter().chain(&suffix).find(|id| **id >= size) {
