@@ -56,6 +56,11 @@ python_env() {
   .cache/venv/bin/python -m pip install -q --disable-pip-version-check -r tests/e2e/requirements.txt
 }
 
+micro_benchmarks() {
+  cmake --build --preset release --target kernel_bench &&
+    build/release/bench/kernel_bench --benchmark_filter='/rows:1/K:576$' --benchmark_min_time=0.001
+}
+
 stage "packages" tools/setup.sh test
 stage "test data" tools/fetch_test_data.sh
 stage "style" tools/style.sh
@@ -65,6 +70,8 @@ stage "build release" build release
 stage "headers stand alone" cmake --build --preset release --target checkheaders
 stage "unit tests, release" ctest --preset release
 stage "cargo test" cargo test --release --locked --manifest-path textkit/Cargo.toml
+stage "deterministic gates" tests/gates/run.sh
+stage "micro-benchmarks start" micro_benchmarks
 stage "python environment" python_env
 stage "outside view" .cache/venv/bin/python -m pytest tests/e2e -q
 if [ "$quick" = false ]; then

@@ -17,10 +17,10 @@ import os
 import statistics
 import subprocess
 import sys
-import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from provenance import ROOT, provenance
+
 RESULTS = ROOT / "bench/results/llama.jsonl"
 
 
@@ -43,18 +43,6 @@ def llama_rates(args: argparse.Namespace) -> dict[str, float]:
     return {"pp" if row["n_gen"] == 0 else "tg": row["avg_ts"] for row in rows}
 
 
-def cpu_name() -> str:
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.split(":", 1)[1].strip()
-    return "unknown"
-
-
-def git(*words: str) -> str:
-    return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True,
-                          check=False).stdout.strip()
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("model")
@@ -68,6 +56,7 @@ def main() -> int:
     parser.add_argument("--append", action="store_true")
     args = parser.parse_args()
 
+    origin = provenance()
     sides = {"tessera": tessera_rates, "llama.cpp": llama_rates}
     samples: dict[str, list[dict[str, float]]] = {name: [] for name in sides}
     for pair in range(args.pairs + 1):
@@ -76,9 +65,8 @@ def main() -> int:
             rates = sides[name](args)
             if pair > 0:  # The first pair warms caches and is thrown away.
                 samples[name].append(rates)
-    record: dict = {"date": time.strftime("%Y-%m-%d"), "commit": git("rev-parse", "--short", "HEAD"),
-                    "cpu": cpu_name(), "threads": args.threads, "load": os.getloadavg()[0],
-                    "model": Path(args.model).name, "depth": args.d, "pairs": args.pairs, "tests": {}}
+    record: dict = {**origin, "threads": args.threads, "model": Path(args.model).name,
+                    "depth": args.d, "pairs": args.pairs, "tests": {}}
     for kind, tokens in (("pp", args.p), ("tg", args.n)):
         if tokens == 0:
             continue

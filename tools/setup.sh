@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what building (and, with "test", testing) needs on Debian 12. Says what it does; installs
-# nothing that is there already. Usage: tools/setup.sh [build|test]
+# Installs what building (and, with "bench", micro-benchmarks; with "test", testing) needs on Debian
+# 12. Says what it does; installs nothing that is there already. Usage: tools/setup.sh [build|bench|test]
 set -euo pipefail
 
 build_packages=(
@@ -9,9 +9,10 @@ build_packages=(
   libcurl4-openssl-dev prometheus-cpp-dev libgtest-dev libgmock-dev zlib1g-dev
   python3 python3-pip jq
 )
+bench_packages=("${build_packages[@]}" libbenchmark-dev)
 test_packages=(
-  "${build_packages[@]}"
-  libbenchmark-dev clang-19 libclang-rt-19-dev clang-format-14 python3-venv valgrind procps
+  "${bench_packages[@]}"
+  clang-19 libclang-rt-19-dev clang-format-14 python3-venv valgrind procps
 )
 
 fail() { echo "setup: $*" >&2; exit 1; }
@@ -37,8 +38,9 @@ missing_of() {
 set_name=${1:-build}
 case "$set_name" in
   build) wanted=("${build_packages[@]}") ;;
+  bench) wanted=("${bench_packages[@]}") ;;
   test) wanted=("${test_packages[@]}" $(need_node)) ;;
-  *) fail "usage: setup.sh [build|test]" ;;
+  *) fail "usage: setup.sh [build|bench|test]" ;;
 esac
 [ -x "$HOME/.cargo/bin/cargo" ] && PATH="$HOME/.cargo/bin:$PATH"
 cargo_is_new_enough || wanted+=(cargo-web rustc-web)

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Attention: one row at the end of a context (decode), and 512 rows after one (prefill). GFLOP/s of
+// visible positions; GB/s of keys and values, each read once.
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "kernels/registry.h"
+
+namespace tessera::kernels {
+namespace {
+
+/// Successive runs take another layer's plane, as the layers of a model do.
+constexpr int64_t kLayers = 8, kKvHeads = 3, kPageTokens = 64;
+
+void Attend(benchmark::State& state, AttentionFn run) {
+  const int64_t rows = state.range(0), context = state.range(1), dim = state.range(2);
+  const int64_t group = state.range(3);
+  const KvLayout layout{
+      .layers = kLayers, .kv_heads = kKvHeads, .head_dim = dim, .page_tokens = kPageTokens};
+  const int64_t pages = (context + rows + kPageTokens - 1) / kPageTokens;
+  const Memory pool(pages * layout.PageBytes()), scratch(AttentionScratchBytes(dim, group));
+  FillRandom(pool.as(), pages * layout.PageBytes(), 3);
+  std::vector<int32_t> ids(static_cast<size_t>(pages));
+  std::iota(ids.begin(), ids.end(), 0);
+  const int64_t columns = layout.kv_heads * group * dim;
+  std::vector<float> q(static_cast<size_t>(rows * columns), 0.01f), out(q.size());
+  AttentionArgs args{.layout = layout, .pool = pool.as<uint16_t>(), .pages = ids.data()};
+  args.q = q.data();
+  args.ldq = args.ld_out = columns;
+  args.out = out.data();
+  args.start = context;
+  args.rows = rows;
+  args.head_end = layout.kv_heads;
+  args.group = group;
+  args.scale = 0.125f;
+  args.scratch = scratch.as();
+  for (auto _ : state) {
+    args.layer = (args.layer + 1) % layout.layers;
+    run(args);
+    benchmark::ClobberMemory();
+  }
+  const int64_t seen = rows * context + rows * (rows + 1) / 2;
+  state.counters["GFLOP/s"] = Billions(4.0 * static_cast<double>(seen * columns));
+  state.counters["GB/s"] =
+      Billions(4.0 * static_cast<double>((context + rows) * layout.kv_heads * dim));
+}
+
+}  // namespace
+
+void RegisterAttention() {
+  const Isa machine = ReadIsa();
+  for (const Entry& entry : Catalog()) {
+    if (entry.op != Op::kAttention || entry.isa == KernelIsa::kRef || !Runs(entry.isa, machine))
+      continue;
+    auto* bench = benchmark::RegisterBenchmark(
+        std::string(entry.name).c_str(),
+        [run = std::get<AttentionFn>(entry.fn)](benchmark::State& state) { Attend(state, run); });
+    bench->ArgNames({"rows", "context", "dim", "group"});
+    const auto add = [&](int64_t rows, int64_t context) {
+      bench->Args({rows, context, 64, 3})
+          ->Args({rows, context, 64, 4})
+          ->Args({rows, context, 128, 4});
+    };
+    for (const int64_t context : {127, 511, 2047, 4095, 16383}) add(1, context);
+    for (const int64_t context : {0, 512, 4096}) add(512, context);
+  }
+}
+
+}  // namespace tessera::kernels
