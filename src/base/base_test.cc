@@ -156,5 +156,23 @@ TEST(Topology, DescribesThisMachine) {
   EXPECT_EQ(limited.DefaultThreads(), 1);
 }
 
+TEST(Topology, PageCacheOfACgroupIsAvailable) {
+  const testing::TempDir dir;
+  const auto write = [&](std::string_view name, std::string_view text) {
+    ASSERT_TRUE(WriteFileAtomic(dir.path() / name, text).ok());
+  };
+  EXPECT_FALSE(ReadCgroupMemory(dir.path().string()).has_value());
+  write("memory.max", "max\n");
+  EXPECT_FALSE(ReadCgroupMemory(dir.path().string()).has_value());
+  write("memory.max", "1000\n");
+  write("memory.current", "900\n");
+  EXPECT_EQ(ReadCgroupMemory(dir.path().string())->limit, 1000u);
+  EXPECT_EQ(ReadCgroupMemory(dir.path().string())->available, 100u);
+  write("memory.stat", "anon 200\nfile 700\ninactive_file 600\nactive_file 50\nslab 9\n");
+  EXPECT_EQ(ReadCgroupMemory(dir.path().string())->available, 750u);
+  write("memory.current", "2000\n");
+  EXPECT_EQ(ReadCgroupMemory(dir.path().string())->available, 0u);
+}
+
 }  // namespace
 }  // namespace tessera

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/thread_pool.h"
 
+#include <fmt/format.h>
 #include <pthread.h>
 #include <sched.h>
 
 #include <chrono>
 
 #include "base/check.h"
+#include "base/thread.h"
 
 namespace tessera {
 namespace {
@@ -44,12 +46,26 @@ void SpinUntilChanged(const std::atomic<uint32_t>& counter, uint32_t old) {
 
 }  // namespace
 
+Result<std::unique_ptr<ThreadPool>> ThreadPool::Make(int threads, std::vector<int> cpus) {
+  std::unique_ptr<ThreadPool> pool(new ThreadPool(threads, std::move(cpus)));
+  TESSERA_RETURN_IF_ERROR(pool->Start());
+  return pool;
+}
+
 ThreadPool::ThreadPool(int threads, std::vector<int> cpus)
     : size_(threads), cpus_(std::move(cpus)) {
   TESSERA_CHECK(threads >= 1);
-  threads_.reserve(static_cast<size_t>(threads - 1));
-  for (int worker = 1; worker < threads; ++worker)
-    threads_.emplace_back([this, worker] { Loop(worker); });
+}
+
+Status ThreadPool::Start() {
+  threads_.reserve(static_cast<size_t>(size_ - 1));
+  for (int worker = 1; worker < size_; ++worker) {
+    TESSERA_ASSIGN_OR_RETURN(std::thread thread,
+                             StartThread(fmt::format("worker {} of {}", worker + 1, size_),
+                                         [this, worker] { Loop(worker); }));
+    threads_.push_back(std::move(thread));
+  }
+  return {};
 }
 
 ThreadPool::~ThreadPool() {

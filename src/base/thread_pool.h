@@ -16,13 +16,16 @@
 #include <thread>
 #include <vector>
 
+#include "base/status.h"
+
 namespace tessera {
 
 class ThreadPool {
  public:
-  /// Starts `threads` - 1 workers. `cpus` names the CPU to pin each worker to (index = worker);
-  /// empty or too short = not pinned. The caller's thread is pinned by PinCaller() only.
-  ThreadPool(int threads, std::vector<int> cpus);
+  /// Starts `threads` - 1 workers, at least 0. `cpus` names the CPU to pin each worker to (index =
+  /// worker); empty or too short = not pinned. The caller's thread is pinned by PinCaller() only.
+  /// kResourceExhausted when the system gives no more threads; those started are ended.
+  static Result<std::unique_ptr<ThreadPool>> Make(int threads, std::vector<int> cpus);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
@@ -43,6 +46,8 @@ class ThreadPool {
     std::atomic<uint32_t> value{0};
   };
 
+  ThreadPool(int threads, std::vector<int> cpus);  // Without workers.
+  Status Start();
   void Loop(int worker);
 
   const int size_;

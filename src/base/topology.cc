@@ -8,8 +8,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <string_view>
 
 namespace tessera {
 namespace {
@@ -21,6 +23,8 @@ std::vector<std::string> Words(const std::string& path) {
   for (std::string word; in >> word;) words.push_back(word);
   return words;
 }
+
+constexpr std::string_view kCgroupRoot = "/sys/fs/cgroup";
 
 /// Folder of this process's cgroup (version 2), with the trailing slash.
 std::string CgroupFolder() {
@@ -48,14 +52,14 @@ void ReadMemory(const std::string& folder, Topology* topology) {
     if (name == "MemTotal:") topology->memory_bytes = kib * 1024;
     if (name == "MemAvailable:") topology->memory_available = kib * 1024;
   }
-  const auto limit = Words(folder + "memory.max");
-  if (limit.empty() || limit[0] == "max") return;
-  const uint64_t bytes = std::strtoull(limit[0].c_str(), nullptr, 10);
-  const auto used = Words(folder + "memory.current");
-  const uint64_t current = used.empty() ? 0 : std::strtoull(used[0].c_str(), nullptr, 10);
-  topology->memory_bytes = std::min(topology->memory_bytes, bytes);
-  topology->memory_available =
-      std::min(topology->memory_available, bytes > current ? bytes - current : 0);
+  // A group's parents may allow less than it does.
+  for (std::filesystem::path group = folder; group.string().starts_with(kCgroupRoot);
+       group = group.parent_path()) {
+    const std::optional<CgroupMemory> memory = ReadCgroupMemory(group.string());
+    if (!memory.has_value()) continue;
+    topology->memory_bytes = std::min(topology->memory_bytes, memory->limit);
+    topology->memory_available = std::min(topology->memory_available, memory->available);
+  }
 }
 
 void ReadCores(Topology* topology) {
@@ -83,6 +87,20 @@ void ReadCores(Topology* topology) {
 }
 
 }  // namespace
+
+std::optional<CgroupMemory> ReadCgroupMemory(const std::string& folder) {
+  const auto limit = Words(folder + "/memory.max");
+  if (limit.empty() || limit[0] == "max") return std::nullopt;
+  CgroupMemory memory{.limit = std::strtoull(limit[0].c_str(), nullptr, 10)};
+  const auto used = Words(folder + "/memory.current");
+  uint64_t held = used.empty() ? 0 : std::strtoull(used[0].c_str(), nullptr, 10);
+  const auto stat = Words(folder + "/memory.stat");
+  for (size_t i = 0; i + 1 < stat.size(); i += 2)
+    if (stat[i] == "inactive_file" || stat[i] == "active_file" || stat[i] == "slab_reclaimable")
+      held -= std::min<uint64_t>(held, std::strtoull(stat[i + 1].c_str(), nullptr, 10));
+  memory.available = memory.limit > held ? memory.limit - held : 0;
+  return memory;
+}
 
 int Topology::DefaultThreads() const {
   int threads = static_cast<int>(cores.size());

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,14 @@ struct Topology {
 };
 
 Topology ReadTopology();
+
+/// Memory of a cgroup (version 2), by its folder. Available is what the limit leaves, page cache
+/// counted as free, since the kernel takes it back. Nothing when there is no limit.
+struct CgroupMemory {
+  uint64_t limit = 0;
+  uint64_t available = 0;
+};
+std::optional<CgroupMemory> ReadCgroupMemory(const std::string& folder);
 
 /// Instruction sets that matter to kernels, as the CPU and the operating system allow them.
 struct Isa {

@@ -39,6 +39,22 @@ bool IsUtf8(std::string_view bytes) {
   return true;
 }
 
+std::string EscapeNonUtf8(std::string_view bytes) {
+  constexpr std::string_view kHex = "0123456789ABCDEF";
+  std::string text;
+  while (!bytes.empty()) {
+    const size_t size = Utf8CharacterBytes(bytes);
+    if (size > 0) {
+      text += bytes.substr(0, size);
+    } else {
+      const auto byte = static_cast<unsigned char>(bytes.front());
+      text += {'\\', 'x', kHex[byte >> 4], kHex[byte & 15]};
+    }
+    bytes.remove_prefix(std::max<size_t>(size, 1));
+  }
+  return text;
+}
+
 int64_t CodePoints(std::string_view text) {
   return std::ranges::count_if(text, [](char c) { return !IsUtf8Continuation(c); });
 }

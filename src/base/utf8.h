@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace tessera {
@@ -20,6 +21,10 @@ bool IsUtf8(std::string_view bytes);
 constexpr bool IsUtf8Continuation(char byte) {
   return (static_cast<unsigned char>(byte) & 0xC0) == 0x80;
 }
+
+/// `bytes` with each byte that is part of no character written as \xE9: what a file name may hold,
+/// as text that JSON can hold.
+std::string EscapeNonUtf8(std::string_view bytes);
 
 /// Code points of well-formed text.
 int64_t CodePoints(std::string_view text);

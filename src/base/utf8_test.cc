@@ -86,6 +86,13 @@ TEST(Utf8, EmptyTextIsWellFormedAndHasNoCharacter) {
   EXPECT_EQ(CodePoints(""), 0);
 }
 
+TEST(Utf8, EscapesOnlyWhatIsNoCharacter) {
+  EXPECT_EQ(EscapeNonUtf8(""), "");
+  EXPECT_EQ(EscapeNonUtf8("a\u00e9\\n"), "a\u00e9\\n");
+  EXPECT_EQ(EscapeNonUtf8("a\xE9\xFFz"), "a\\xE9\\xFFz");
+  EXPECT_EQ(EscapeNonUtf8("\xE2\x82"), "\\xE2\\x82");
+}
+
 TEST(Utf8, CountsCodePointsNotBytes) {
   EXPECT_EQ(CodePoints("a\u00e9\u20ac\U0001F642"), 4);
 }

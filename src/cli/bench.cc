@@ -42,11 +42,13 @@ Result<std::vector<BenchCase>> Grid(const Options& options) {
 }
 
 /// With the roofline at one thread, too; the last one is the session's.
-std::vector<runtime::MachineRates> Probe(const Options& options, const Topology& topology) {
+Result<std::vector<runtime::MachineRates>> Probe(const Options& options, const Topology& topology) {
   const int threads = options.load.threads > 0 ? options.load.threads : topology.DefaultThreads();
   std::vector<runtime::MachineRates> machines;
-  if (options.roofline && threads > 1) machines.push_back(runtime::MeasureMachine(topology, 1));
-  machines.push_back(runtime::MeasureMachine(topology, threads));
+  if (options.roofline && threads > 1) {
+    TESSERA_ASSIGN_OR_RETURN(machines.emplace_back(), runtime::MeasureMachine(topology, 1));
+  }
+  TESSERA_ASSIGN_OR_RETURN(machines.emplace_back(), runtime::MeasureMachine(topology, threads));
   return machines;
 }
 
@@ -71,7 +73,8 @@ Status Bench(const Options& options) {
   const runtime::ProgramWork work(bundle.program);
 
   const Topology topology = ReadTopology();
-  const std::vector<runtime::MachineRates> machines = Probe(options, topology);
+  TESSERA_ASSIGN_OR_RETURN(const std::vector<runtime::MachineRates> machines,
+                           Probe(options, topology));
   if (options.json) {
     for (const runtime::MachineRates& rates : machines) PrintLine(MachineJson(topology, rates));
   } else {

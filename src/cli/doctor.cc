@@ -55,7 +55,7 @@ std::string FindTool(const std::string& name) {
   return "";
 }
 
-json::Object Examine(const Options& options) {
+Result<json::Object> Examine(const Options& options) {
   const Topology topology = ReadTopology();
   json::Object report;
   report["version"] = TESSERA_VERSION;
@@ -63,12 +63,13 @@ json::Object Examine(const Options& options) {
       {"name", topology.cpu_name},      {"isa", ReadIsa().ToString()},
       {"cores", topology.cores.size()}, {"logical_cpus", topology.logical_cpus},
       {"quota", topology.cpu_quota},    {"threads_by_default", topology.DefaultThreads()}};
-  report["memory"] = {
-      {"bytes", topology.memory_bytes},
-      {"available", topology.memory_available},
-      {"read_bytes_per_second_1_thread", runtime::MeasureReadBandwidth(topology, 1)},
-      {"read_bytes_per_second",
-       runtime::MeasureReadBandwidth(topology, topology.DefaultThreads())}};
+  TESSERA_ASSIGN_OR_RETURN(const double by_one, runtime::MeasureReadBandwidth(topology, 1));
+  TESSERA_ASSIGN_OR_RETURN(const double by_all,
+                           runtime::MeasureReadBandwidth(topology, topology.DefaultThreads()));
+  report["memory"] = {{"bytes", topology.memory_bytes},
+                      {"available", topology.memory_available},
+                      {"read_bytes_per_second_1_thread", by_one},
+                      {"read_bytes_per_second", by_all}};
   json::Object tools;
   for (const char* tool : {"iree-compile", "curl", "mpirun", "kubectl", "psql"})
     tools[tool] = FindTool(tool);
@@ -76,7 +77,7 @@ json::Object Examine(const Options& options) {
   const std::string endpoint = HubEndpoint();
   report["hub"] = {{"endpoint", endpoint},
                    {"state", options.offline ? "not asked (--offline)" : AskHub(endpoint)}};
-  std::filesystem::path cache = CacheFolder(options.cache_dir);
+  TESSERA_ASSIGN_OR_RETURN(std::filesystem::path cache, CacheFolder(options.cache_dir));
   report["cache"] = {{"folder", cache.string()}};
   while (!std::filesystem::exists(cache) && cache.has_parent_path() && cache != cache.parent_path())
     cache = cache.parent_path();
@@ -137,7 +138,7 @@ void AddDoctor(CLI::App* app, Context* context) {
   verb->add_option("--cache-dir", options->cache_dir, "Cache folder to look at");
   verb->callback([options, context] {
     RunVerb(context, [&]() -> Status {
-      const json::Object report = Examine(*options);
+      TESSERA_ASSIGN_OR_RETURN(const json::Object report, Examine(*options));
       if (options->json) {
         fmt::print("{}", json::SerializePretty(report));
       } else {

@@ -12,6 +12,7 @@
 #include "cli/verbs.h"
 
 #include "base/json.h"
+#include "bundle/limits.h"
 #include "runtime/machine_probe.h"
 
 namespace tessera::cli {
@@ -40,8 +41,9 @@ Result<json::Object> MakePlan(const Options& options) {
   TESSERA_ASSIGN_OR_RETURN(const PlanFacts facts, ReadPlanFacts(options.model, options.context));
   const Topology topology = ReadTopology();
   const int threads = options.threads > 0 ? options.threads : topology.DefaultThreads();
-  const Speed speed{runtime::MeasureReadBandwidth(topology, threads),
-                    runtime::MeasureMatmulRate(facts.format) * threads};
+  TESSERA_ASSIGN_OR_RETURN(const double bandwidth,
+                           runtime::MeasureReadBandwidth(topology, threads));
+  const Speed speed{bandwidth, runtime::MeasureMatmulRate(facts.format) * threads};
   const double decode_seconds =
       static_cast<double>(facts.bytes_read_per_step) / (speed.bandwidth * kBandwidthShare);
   const double prefill_rate = speed.matmul_rate > 0 ? speed.matmul_rate * kMatmulShare /
@@ -127,13 +129,13 @@ void AddPlan(CLI::App* app, Context* context) {
   verb->add_option("MODEL", options->model, "A folder, a GGUF file or a bundle")->required();
   verb->add_option("--max-seq-len,--max-model-len", options->context,
                    "Context to plan for (0 = the model's own)")
-      ->check(AtLeast(0));
+      ->check(WholeNumber(0, bundle::kMaxContext));
   verb->add_option("--prompt", options->prompt,
                    "Prompt length of the predicted time to first token")
-      ->check(AtLeast(1))
+      ->check(WholeNumber(1))
       ->capture_default_str();
   verb->add_option("--threads", options->threads, "Threads (0 = one per physical core)")
-      ->check(CLI::Range(0, 1024));
+      ->check(WholeNumber(0, 1024));
   verb->add_flag("--json", options->json, "Facts as JSON on stdout");
   verb->callback([options, context] {
     RunVerb(context, [&]() -> Status {

@@ -14,6 +14,7 @@
 #include <variant>
 
 #include "base/check.h"
+#include "base/thread.h"
 #include "engine/engine_core.h"
 
 namespace tessera::engine {
@@ -64,8 +65,10 @@ class Engine::Impl {
   Status Start() {
     std::promise<Status> proven;
     std::future<Status> outcome = proven.get_future();
-    thread_ = std::thread([this](std::promise<Status> promise) { Run(std::move(promise)); },
-                          std::move(proven));
+    TESSERA_ASSIGN_OR_RETURN(
+        thread_, StartThread("the engine", [this, promise = std::move(proven)]() mutable {
+          Run(std::move(promise));
+        }));
     return outcome.get();
   }
 

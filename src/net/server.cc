@@ -17,6 +17,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "net/connection.h"
 #include "net/endpoint_name.h"
 #include "net/stream_transport.h"
@@ -42,12 +43,19 @@ Status ToStatus(const error_code& ec, const std::string& what) {
   return InvalidArgument(what + ": " + ec.message());
 }
 
+/// "[::1]" as in URLs -> "::1"; any other host as it is.
+std::string_view WithoutBrackets(std::string_view host) {
+  const bool has_brackets = host.starts_with('[') && host.ends_with(']') && host.contains(':');
+  return has_brackets ? host.substr(1, host.size() - 2) : host;
+}
+
 /// Opened, bound and listening.
 Result<tcp::acceptor> Listen(asio::io_context& context, const std::string& host, uint16_t port) {
   const std::string what = fmt::format("listening on {} port {}", host, port);
   error_code ec;
   tcp::resolver resolver(context);
-  const auto found = resolver.resolve(host, std::to_string(port), tcp::resolver::passive, ec);
+  const auto found =
+      resolver.resolve(WithoutBrackets(host), std::to_string(port), tcp::resolver::passive, ec);
   if (ec || found.empty()) return Fail(ToStatus(ec, what));
   const tcp::endpoint endpoint = found.begin()->endpoint();
   tcp::acceptor acceptor(context);
@@ -78,8 +86,11 @@ class Loop final : public ConnectionHost {
   explicit Loop(Shared* shared) : shared_(shared), work_(context_.get_executor()) {}
 
   asio::io_context& context() { return context_; }
-  void Run() {
-    thread_ = std::thread([this] { context_.run(); });
+  ~Loop() { Join(); }
+
+  Status Run() {
+    TESSERA_ASSIGN_OR_RETURN(thread_, StartThread("an HTTP loop", [this] { context_.run(); }));
+    return {};
   }
   template <class Task>
   void Post(Task task) {
@@ -183,10 +194,10 @@ Status Server::Impl::Start() {
   accept_timer_.emplace(context);
   error_code ec;
   endpoint_ = acceptor_->local_endpoint(ec);
-  shared_.workers =
-      std::make_unique<WorkerPool>(options.worker_threads, options.limits.queued_requests);
-  Accept();
-  for (const auto& loop : loops_) loop->Run();
+  TESSERA_ASSIGN_OR_RETURN(
+      shared_.workers, WorkerPool::Make(options.worker_threads, options.limits.queued_requests));
+  for (const auto& loop : loops_) TESSERA_RETURN_IF_ERROR(loop->Run());
+  loops_[0]->Post([this] { Accept(); });  // Not before all loops run: a server starts whole.
   is_running_ = true;
   return {};
 }

@@ -1,17 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/worker_pool.h"
 
+#include <fmt/format.h>
+
 #include <exception>
 #include <utility>
 
 #include "base/check.h"
 #include "base/log.h"
+#include "base/thread.h"
 
 namespace tessera::net {
 
-WorkerPool::WorkerPool(int threads, size_t queue_max) : queue_max_(queue_max) {
+Result<std::unique_ptr<WorkerPool>> WorkerPool::Make(int threads, size_t queue_max) {
   TESSERA_CHECK(threads > 0);
-  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Loop(); });
+  std::unique_ptr<WorkerPool> pool(new WorkerPool(queue_max));
+  for (int i = 0; i < threads; ++i) {
+    TESSERA_ASSIGN_OR_RETURN(std::thread thread,
+                             StartThread(fmt::format("HTTP worker {} of {}", i + 1, threads),
+                                         [raw = pool.get()] { raw->Loop(); }));
+    pool->threads_.push_back(std::move(thread));
+  }
+  return pool;
 }
 
 WorkerPool::~WorkerPool() {

@@ -9,15 +9,19 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
+
+#include "base/status.h"
 
 namespace tessera::net {
 
 class WorkerPool {
  public:
-  WorkerPool(int threads, size_t queue_max);
+  /// kResourceExhausted when the system gives no more threads; those started are ended.
+  static Result<std::unique_ptr<WorkerPool>> Make(int threads, size_t queue_max);
   ~WorkerPool();
 
   /// False when the queue is full or the pool was stopped.
@@ -26,6 +30,7 @@ class WorkerPool {
   void Stop();
 
  private:
+  explicit WorkerPool(size_t queue_max) : queue_max_(queue_max) {}
   void Loop();
 
   const size_t queue_max_;

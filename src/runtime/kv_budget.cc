@@ -33,4 +33,18 @@ Result<int64_t> KvPages(const KvWish& wish, const KvShape& shape, uint64_t avail
   return sequence_pages * static_cast<int64_t>(std::clamp<uint64_t>(room, 1, most));
 }
 
+Status CheckKvFits(const KvWish& wish, int64_t pages, const KvShape& shape, uint64_t available) {
+  TESSERA_CHECK(pages > 0 && shape.page_bytes > 0);
+  if (wish.tokens == 0 && wish.bytes == 0) return {};
+  const auto page_bytes = static_cast<uint64_t>(shape.page_bytes);
+  if (static_cast<uint64_t>(pages) <= available / page_bytes) return {};
+  uint64_t needed = 0;
+  if (MulOverflows(static_cast<uint64_t>(pages), page_bytes, &needed))
+    needed = std::numeric_limits<uint64_t>::max();
+  return ResourceExhausted(fmt::format(
+      "the KV cache would need {} bytes of memory, {} are available: give it less (--kv-memory), "
+      "fewer or shorter sequences, or free memory",
+      needed, available));
+}
+
 }  // namespace tessera::runtime

@@ -29,4 +29,8 @@ inline constexpr uint64_t kKvMemoryDivisor = 4;
 /// At least 1. kInvalidArgument with both numbers when `bytes` is less than one page.
 Result<int64_t> KvPages(const KvWish& wish, const KvShape& shape, uint64_t available);
 
+/// kResourceExhausted with both sizes when `pages` that the wish names (not those of a default) are
+/// more than the `available` bytes of memory: the process would be killed once they fill.
+Status CheckKvFits(const KvWish& wish, int64_t pages, const KvShape& shape, uint64_t available);
+
 }  // namespace tessera::runtime

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 namespace tessera::runtime {
 namespace {
 
@@ -44,6 +46,20 @@ TEST(KvBudget, SeveralFullSequencesTakeAtMostAQuarterOfTheMemory) {
   EXPECT_EQ(Pages({.max_sequences = 8}, 4 * 31999), 28);
   EXPECT_EQ(Pages({.max_sequences = 8}, 4 * 32000), 32);
   EXPECT_EQ(Pages({.max_sequences = 8}, 1 << 30), 32);
+}
+
+TEST(KvBudget, WhatIsAskedForMustFitIntoMemory) {
+  const auto check = [](const KvWish& wish, int64_t pages, uint64_t available) {
+    return CheckKvFits(wish, pages, kShape, available);
+  };
+  EXPECT_TRUE(check({.bytes = 4000}, 4, 4001).ok());
+  EXPECT_TRUE(check({.bytes = 4000}, 4, 4000).ok());
+  EXPECT_EQ(check({.bytes = 4000}, 4, 3999).code(), Code::kResourceExhausted);
+  EXPECT_THAT(check({.bytes = 4000}, 4, 3999).message(),
+              HasSubstr("need 4000 bytes of memory, 3999 are available"));
+  EXPECT_FALSE(check({.tokens = 128}, 4, 3999).ok());
+  EXPECT_FALSE(check({.bytes = 1}, std::numeric_limits<int64_t>::max(), 1 << 30).ok());
+  EXPECT_TRUE(check({}, 4, 0).ok());  // A default only reserves addresses.
 }
 
 }  // namespace

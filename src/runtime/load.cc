@@ -75,14 +75,14 @@ Status CheckOptions(const LoadOptions& options) {
   return {};
 }
 
-std::unique_ptr<ThreadPool> MakePool(const LoadOptions& options) {
+Result<std::unique_ptr<ThreadPool>> MakePool(const LoadOptions& options) {
   const Topology topology = ReadTopology();
   const int threads = options.threads > 0 ? options.threads : topology.DefaultThreads();
   std::vector<int> cpus;
   // More threads than cores: pinning would only put two on one core.
   if (options.pin_threads && threads <= static_cast<int>(topology.cores.size()))
     for (int i = 0; i < threads; ++i) cpus.push_back(topology.cores[static_cast<size_t>(i)].cpu);
-  return std::make_unique<ThreadPool>(threads, std::move(cpus));
+  return ThreadPool::Make(threads, std::move(cpus));
 }
 
 /// Whether one query head's columns are whole blocks in every attention step that quantises.
@@ -101,15 +101,17 @@ Result<std::unique_ptr<Session>> CpuSession::Make(bundle::Bundle bundle,
   const bundle::Dims& dims = program.dims;
   const Isa isa = options.isa.value_or(ReadIsa());
   const kernels::KvLayout page{dims.layers, dims.kv_heads, dims.head_dim, dims.page_tokens};
-  TESSERA_ASSIGN_OR_RETURN(
-      const int64_t pages,
-      KvPages(options.kv, {dims.max_seq_len, dims.page_tokens, page.PageBytes()},
-              ReadTopology().memory_available));
+  const KvShape kv_shape{dims.max_seq_len, dims.page_tokens, page.PageBytes()};
+  const Topology topology = ReadTopology();
+  TESSERA_ASSIGN_OR_RETURN(const int64_t pages,
+                           KvPages(options.kv, kv_shape, topology.memory_available));
+  if (topology.memory_bytes > 0)  // Else unknown.
+    TESSERA_RETURN_IF_ERROR(CheckKvFits(options.kv, pages, kv_shape, topology.memory_available));
   TESSERA_ASSIGN_OR_RETURN(KvMemory kv, KvMemory::Make(dims, pages));
   session->kv_ = std::make_unique<KvMemory>(std::move(kv));
   TESSERA_ASSIGN_OR_RETURN(std::vector<BoundWeight> weights,
                            BindWeights(program, session->bundle_.archive, isa));
-  session->pool_ = MakePool(options);
+  TESSERA_ASSIGN_OR_RETURN(session->pool_, MakePool(options));
   TESSERA_ASSIGN_OR_RETURN(
       session->executor_,
       Executor::Make(program, std::move(weights), session->kv_.get(),

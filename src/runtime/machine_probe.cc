@@ -22,12 +22,12 @@ constexpr double kRoundSeconds =
     0.005;  // Long against a scheduler's wake-up, short against a user.
 constexpr int64_t kReadBytes = 256 << 20;  // 8 times a large L3.
 
-ThreadPool MakePool(const Topology& topology, int threads) {
+Result<std::unique_ptr<ThreadPool>> MakePool(const Topology& topology, int threads) {
   std::vector<int> cpus;
   // More threads than cores: pinning would only put two on one core.
   if (threads <= static_cast<int>(topology.cores.size()))
     for (int i = 0; i < threads; ++i) cpus.push_back(topology.cores[static_cast<size_t>(i)].cpu);
-  return ThreadPool(threads, std::move(cpus));
+  return ThreadPool::Make(threads, std::move(cpus));
 }
 
 /// Seconds of the quickest of several runs of `phase` by all threads.
@@ -78,46 +78,46 @@ double MachineRates::MatmulOps(tensor::DType weights) const {
   return weights == DType::kQ6_K ? int6_ops : int5_ops;
 }
 
-double MeasureOps(const kernels::Probe& probe, const Topology& topology, int threads) {
-  ThreadPool pool = MakePool(topology, threads);
+Result<double> MeasureOps(const kernels::Probe& probe, const Topology& topology, int threads) {
+  TESSERA_ASSIGN_OR_RETURN(const auto pool, MakePool(topology, threads));
   std::atomic<uint64_t> used{0};  // So that no call can be left out.
-  const double seconds = SecondsPerIteration(&pool, [&](int64_t iterations) {
+  const double seconds = SecondsPerIteration(pool.get(), [&](int64_t iterations) {
     used.fetch_add(probe.run(iterations), std::memory_order_relaxed);
   });
   return static_cast<double>(probe.ops_per_iteration * threads) / seconds;
 }
 
-double MeasureReadBandwidth(const Topology& topology, int threads) {
+Result<double> MeasureReadBandwidth(const Topology& topology, int threads) {
   const int64_t share = kReadBytes / threads / 256 * 256;
   const Result<Mapping> memory = Mapping::Reserve(kReadBytes, /*huge=*/true);
   if (!memory.has_value()) return 0;
   std::byte* data = memory->data();
-  ThreadPool pool = MakePool(topology, threads);
+  TESSERA_ASSIGN_OR_RETURN(const auto pool, MakePool(topology, threads));
   // Written, so that every page is there; by its reader, so that it is near.
-  pool.Run([&](int worker) { std::fill_n(data + share * worker, share, std::byte{1}); });
+  pool->Run([&](int worker) { std::fill_n(data + share * worker, share, std::byte{1}); });
   const kernels::ReadFn read = kernels::FindRead(ReadIsa());
   std::atomic<uint64_t> used{0};
-  const double seconds = BestSeconds(&pool, kRounds, [&](int worker) {
+  const double seconds = BestSeconds(pool.get(), kRounds, [&](int worker) {
     used.fetch_add(read(data + share * worker, share), std::memory_order_relaxed);
   });
   return static_cast<double>(share * threads) / seconds;
 }
 
-double MeasureBarrier(const Topology& topology, int threads) {
+Result<double> MeasureBarrier(const Topology& topology, int threads) {
   if (threads == 1) return 0;
-  ThreadPool pool = MakePool(topology, threads);
-  return SecondsPerIteration(&pool, [&](int64_t iterations) {
-    for (int64_t i = 0; i < iterations; ++i) pool.Barrier();
+  TESSERA_ASSIGN_OR_RETURN(const auto pool, MakePool(topology, threads));
+  return SecondsPerIteration(pool.get(), [&](int64_t iterations) {
+    for (int64_t i = 0; i < iterations; ++i) pool->Barrier();
   });
 }
 
-MachineRates MeasureMachine(const Topology& topology, int threads) {
+Result<MachineRates> MeasureMachine(const Topology& topology, int threads) {
   MachineRates rates;
   rates.threads = threads;
   const Isa machine = ReadIsa();
   for (const kernels::Probe& probe : kernels::Probes()) {
     if (!kernels::Runs(probe.isa, machine)) continue;
-    const double ops = MeasureOps(probe, topology, threads);
+    TESSERA_ASSIGN_OR_RETURN(const double ops, MeasureOps(probe, topology, threads));
     rates.probes.push_back({probe.name, ops});
     const int bits = Bits(probe.mix);
     if (bits == 0) rates.float_ops = std::max(rates.float_ops, ops);
@@ -126,8 +126,8 @@ MachineRates MeasureMachine(const Topology& topology, int threads) {
     if (bits >= 6) rates.int6_ops = std::max(rates.int6_ops, ops);
     if (bits >= 8) rates.int8_ops = std::max(rates.int8_ops, ops);
   }
-  rates.read_bytes = MeasureReadBandwidth(topology, threads);
-  rates.barrier_seconds = MeasureBarrier(topology, threads);
+  TESSERA_ASSIGN_OR_RETURN(rates.read_bytes, MeasureReadBandwidth(topology, threads));
+  TESSERA_ASSIGN_OR_RETURN(rates.barrier_seconds, MeasureBarrier(topology, threads));
   return rates;
 }
 

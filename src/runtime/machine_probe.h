@@ -5,13 +5,14 @@
 // figures of a shared machine move by a quarter from minute to minute all the same.
 //
 // Each call starts and ends threads of its own, pinned to the topology's cores. Call them while no
-// session runs a step.
+// session runs a step. kResourceExhausted when the system gives no such number of threads.
 #pragma once
 
 #include <cstdint>
 #include <string_view>
 #include <vector>
 
+#include "base/status.h"
 #include "base/topology.h"
 #include "kernels/probe.h"
 #include "tensor/dtype.h"
@@ -40,16 +41,16 @@ struct MachineRates {
   double MatmulOps(tensor::DType weights) const;
 };
 
-MachineRates MeasureMachine(const Topology& topology, int threads);
+Result<MachineRates> MeasureMachine(const Topology& topology, int threads);
 
 /// Operations a second in one probe of the kernels' table.
-double MeasureOps(const kernels::Probe& probe, const Topology& topology, int threads);
+Result<double> MeasureOps(const kernels::Probe& probe, const Topology& topology, int threads);
 
 /// Bytes a second that `threads` pinned threads read together from memory beyond the caches.
-double MeasureReadBandwidth(const Topology& topology, int threads);
+Result<double> MeasureReadBandwidth(const Topology& topology, int threads);
 
 /// Seconds of one barrier of a thread pool; 0 with one thread.
-double MeasureBarrier(const Topology& topology, int threads);
+Result<double> MeasureBarrier(const Topology& topology, int threads);
 
 /// Multiply-accumulates a second of one thread in the matmul kernel that this machine would use for
 /// the format, 64 rows at a time. 0 when there is no kernel.

@@ -12,18 +12,18 @@ namespace {
 
 TEST(MachineProbe, MeasuresEveryRate) {
   const Topology topology = ReadTopology();
-  const MachineRates rates = MeasureMachine(topology, 2);
+  const MachineRates rates = *MeasureMachine(topology, 2);
   EXPECT_EQ(rates.threads, 2);
   for (const double rate : {rates.read_bytes, rates.float_ops, rates.int5_ops, rates.int6_ops,
                             rates.int8_ops, rates.barrier_seconds}) {
     EXPECT_TRUE(std::isfinite(rate));
     EXPECT_GT(rate, 0);
   }
-  EXPECT_EQ(MeasureBarrier(topology, 1), 0);
+  EXPECT_EQ(*MeasureBarrier(topology, 1), 0);
 }
 
 TEST(MachineProbe, AMixForWideCodesServesNarrowOnes) {
-  const MachineRates rates = MeasureMachine(ReadTopology(), 1);
+  const MachineRates rates = *MeasureMachine(ReadTopology(), 1);
   EXPECT_GE(rates.int5_ops, rates.int6_ops);
   EXPECT_GE(rates.int6_ops, rates.int8_ops);
   double best = 0;

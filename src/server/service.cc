@@ -21,6 +21,7 @@ Result<std::unique_ptr<HttpService>> HttpService::Listen(ServiceOptions options,
     const net::Handler& handler = *raw->handler_.load(std::memory_order_acquire);
     handler(std::move(request), std::move(writer));
   };
+  TESSERA_ASSIGN_OR_RETURN(service->tasks_, TaskThread::Start());
   TESSERA_ASSIGN_OR_RETURN(service->server_, net::Server::Start(std::move(options.http), dispatch));
   return service;
 }
@@ -29,7 +30,6 @@ void HttpService::Serve(ServedModel model, std::unique_ptr<engine::Engine> engin
   TESSERA_CHECK(context_ == nullptr && engine != nullptr && model.tokenizer != nullptr &&
                 model.make_detokenizer);
   engine_ = std::move(engine);
-  tasks_ = std::make_unique<TaskThread>();
   text::SpecialTokens specials(*model.tokenizer);
   context_ = std::make_unique<const Context>(Context{.model = std::move(model),
                                                      .specials = std::move(specials),

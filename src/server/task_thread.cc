@@ -3,9 +3,16 @@
 
 #include <utility>
 
+#include "base/thread.h"
+
 namespace tessera::server {
 
-TaskThread::TaskThread() : thread_([this] { Run(); }) {}
+Result<std::unique_ptr<TaskThread>> TaskThread::Start() {
+  std::unique_ptr<TaskThread> made(new TaskThread());
+  TESSERA_ASSIGN_OR_RETURN(made->thread_,
+                           StartThread("making answers", [raw = made.get()] { raw->Run(); }));
+  return made;
+}
 
 TaskThread::~TaskThread() {
   {
@@ -13,7 +20,7 @@ TaskThread::~TaskThread() {
     is_stopping_ = true;
   }
   wake_.notify_one();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 void TaskThread::Post(Task task) {

@@ -9,8 +9,11 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
+
+#include "base/status.h"
 
 namespace tessera::server {
 
@@ -18,7 +21,8 @@ class TaskThread {
  public:
   using Task = std::move_only_function<void()>;
 
-  TaskThread();
+  /// kResourceExhausted when the system gives no thread.
+  static Result<std::unique_ptr<TaskThread>> Start();
   /// Runs what was posted, then joins. Nothing may be posted any more.
   ~TaskThread();
   TaskThread(const TaskThread&) = delete;
@@ -27,6 +31,7 @@ class TaskThread {
   void Post(Task task);
 
  private:
+  TaskThread() = default;
   void Run();
 
   std::mutex mutex_;
