@@ -33,7 +33,7 @@ struct TlsFiles {
 };
 
 struct ServerOptions {
-  std::string host = "127.0.0.1";  // Name or address, IPv4 or IPv6.
+  std::string host = "127.0.0.1";  // Name or address, IPv4 or IPv6 (::1 or [::1]).
   uint16_t port = 0;               // 0: any free one, see Server::port().
   int loop_threads = 2;
   int worker_threads = 4;

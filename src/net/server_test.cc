@@ -149,6 +149,16 @@ TEST(Server, ChoosesAPortAndNamesIt) {
   EXPECT_EQ(server->address(), fmt::format("127.0.0.1:{}", server->port()));
 }
 
+TEST(Server, TakesTheBracketsOfAnIpv6Address) {
+  for (const char* host : {"::1", "[::1]"}) {
+    const auto server = Server::Start({.host = host}, MakeRouter().AsHandler());
+    ASSERT_TRUE(server.has_value()) << StatusOf(server).ToString();
+    EXPECT_EQ((*server)->address(), fmt::format("[::1]:{}", (*server)->port()));
+  }
+  for (const char* host : {"[::1", "::1]", "[]", "[127.0.0.1]"})
+    EXPECT_FALSE(Server::Start({.host = host}, MakeRouter().AsHandler()).has_value()) << host;
+}
+
 TEST(Server, StartFailsWithAReason) {
   const auto server = Serve();
   EXPECT_EQ(Server::Start({.port = server->port()}, MakeRouter().AsHandler()).error().code(),
