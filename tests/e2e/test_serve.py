@@ -78,6 +78,17 @@ def test_unknown_field_is_a_warning(served: Served) -> None:
     assert "warnings" not in complete(served, max_tokens=1)
 
 
+def test_do_sample_false_is_greedy(served: Served) -> None:
+    greedy = complete(served, temperature=0)
+    for seed in (1, 2):
+        plain = complete(served, do_sample=False, temperature=None, seed=seed)
+        assert plain["choices"][0]["text"] == greedy["choices"][0]["text"]
+        assert "warnings" not in plain
+    both = complete(served, do_sample=False, temperature=1.5, seed=3)
+    assert both["choices"][0]["text"] == greedy["choices"][0]["text"]
+    assert [(w["code"], w["param"]) for w in both["warnings"]] == [("normalized", "temperature")]
+
+
 def test_concurrent_users_get_their_own_answers(served: Served) -> None:
     prompts = [f"Fact {i}:" for i in range(12)]
     alone = [complete(served, prompt=p)["choices"][0]["text"] for p in prompts]

@@ -37,6 +37,24 @@ void ReadSampling(const json::Object& body, engine::SamplingParams* sampling) {
       seed == nullptr ? SystemRandom64() : static_cast<uint64_t>(IntegerOr(body, "seed", 0));
 }
 
+/// Clients of transformers say greedy with do_sample; it stands above every other field.
+void ReadDoSample(const json::Object& body, GenerationFields* fields) {
+  const json::Value* asked = json::Find(body, "do_sample");
+  if (asked == nullptr) return;
+  const bool has_temperature = json::Find(body, "temperature") != nullptr;
+  const bool is_greedy = fields->sampling.temperature == 0;
+  if (BoolOr(body, "do_sample", true)) {
+    if (has_temperature && is_greedy)
+      fields->warnings.push_back({"normalized", "do_sample",
+                                  "do_sample is true, but temperature 0 is greedy: it was kept"});
+    return;
+  }
+  if (has_temperature && !is_greedy)
+    fields->warnings.push_back(
+        {"normalized", "temperature", "do_sample is false: temperature was taken as 0"});
+  fields->sampling.temperature = 0;
+}
+
 Problem ReadLogitBias(const json::Object& body, int64_t vocab_size,
                       engine::SamplingParams* sampling) {
   const json::Value* value = json::Find(body, "logit_bias");
@@ -202,6 +220,7 @@ ApiResult<GenerationFields> ReadGenerationFields(const json::Object& body, unsig
   GenerationFields fields;
   fields.sampling = engine::WithDefaults(model.defaults);
   ReadSampling(body, &fields.sampling);
+  ReadDoSample(body, &fields);
   fields.min_tokens = IntegerOr(body, "min_tokens", 0);
   fields.ignore_eos = BoolOr(body, "ignore_eos", false);
   fields.include_stop = BoolOr(body, "include_stop_str_in_output", false);

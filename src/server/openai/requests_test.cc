@@ -54,6 +54,26 @@ TEST(OpenAiRequest, DefaultsAreTheModelsThenOurs) {
   EXPECT_EQ(tuned->fields.sampling.top_k, 7);
 }
 
+TEST(OpenAiRequest, DoSampleFalseIsGreedyAndSaysWhatItOverrules) {
+  const auto plain = Completion(R"("do_sample":false)");
+  ASSERT_TRUE(plain.has_value()) << plain.error().message;
+  EXPECT_EQ(plain->fields.sampling.temperature, 0);
+  EXPECT_TRUE(plain->fields.warnings.empty());
+  const auto both = Completion(R"("do_sample":false,"temperature":0.5)");
+  EXPECT_EQ(both->fields.sampling.temperature, 0);
+  ASSERT_EQ(both->fields.warnings.size(), 1u);
+  EXPECT_EQ(both->fields.warnings[0].code, "normalized");
+  EXPECT_EQ(both->fields.warnings[0].param, "temperature");
+  const auto sampled = Completion(R"("do_sample":true,"temperature":0.5)");
+  EXPECT_EQ(sampled->fields.sampling.temperature, 0.5);
+  EXPECT_TRUE(sampled->fields.warnings.empty());
+  const auto greedy = Completion(R"("do_sample":true,"temperature":0)");
+  EXPECT_EQ(greedy->fields.sampling.temperature, 0);
+  ASSERT_EQ(greedy->fields.warnings.size(), 1u);
+  EXPECT_EQ(greedy->fields.warnings[0].param, "do_sample");
+  EXPECT_EQ(Completion(R"("do_sample":"no")").error().param, "do_sample");
+}
+
 TEST(OpenAiRequest, ReadsEveryField) {
   const auto request = Completion(
       R"("max_tokens":5,"min_tokens":2,"temperature":0.5,"top_p":0.25,"top_k":3,"min_p":0.125,

@@ -28,6 +28,7 @@ constexpr Field kFields[] = {
     {"max_completion_tokens", kBoth, Kind::kInteger, 1, kTokensMax, Use::kUsed, "The newer name of max_tokens."},
     {"min_tokens", kBoth, Kind::kInteger, 0, kTokensMax, Use::kUsed, "No end and no stop string before that many tokens."},
     {"temperature", kBoth, Kind::kNumber, 0, 2, Use::kUsed, "Spread of the choice; 0 is greedy."},
+    {"do_sample", kBoth, Kind::kBool, 0, 0, Use::kUsed, "false is greedy, whatever temperature says; true changes nothing."},
     {"top_p", kBoth, Kind::kNumber, 0, 1, Use::kUsed, "Smallest set of likeliest tokens with that probability together."},
     {"top_k", kBoth, Kind::kInteger, -1, kTokensMax, Use::kUsed, "The k likeliest tokens; 0 or -1 is off."},
     {"min_p", kBoth, Kind::kNumber, 0, 1, Use::kUsed, "Least probability relative to the likeliest token."},
