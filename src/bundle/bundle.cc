@@ -14,15 +14,22 @@ namespace tessera::bundle {
 
 namespace fs = std::filesystem;
 
-bool IsBundle(const fs::path& folder) {
+Status CheckIsBundle(const fs::path& folder) {
+  const fs::path path = folder / kManifestFile;
   std::error_code error;
-  return fs::is_regular_file(folder / kManifestFile, error);
+  if (!fs::is_regular_file(path, error))
+    return NotFound(fmt::format("{} is no bundle: it has no {}", folder.string(), kManifestFile));
+  // A program beside it is ours, whatever became of the manifest. Otherwise its second member
+  // tells; as text, so that a manifest cut short still counts.
+  if (fs::is_regular_file(folder / kProgramFile, error)) return {};
+  const Result<std::string> text = ReadFile(path, kMaxDocumentBytes);
+  if (text.has_value() && text->contains("\"tessera_version\"")) return {};
+  return NotFound(fmt::format("{} is no bundle: its {} is not one of Tessera's", folder.string(),
+                              kManifestFile));
 }
 
 Result<Bundle> OpenBundle(const fs::path& folder, Check check) {
-  if (!IsBundle(folder))
-    return Fail(
-        NotFound(fmt::format("{} is no bundle: it has no {}", folder.string(), kManifestFile)));
+  TESSERA_RETURN_IF_ERROR(CheckIsBundle(folder));
   const auto read = [&](std::string_view name) {
     return ReadFile(folder / name, kMaxDocumentBytes);
   };

@@ -22,8 +22,12 @@ struct Bundle {
   formats::ParameterIndex archive;
 };
 
-/// Whether the folder has a manifest.
-bool IsBundle(const std::filesystem::path& folder);
+/// Ok for a folder with a manifest of ours, whole or damaged. kNotFound, with the reason, for any
+/// other: many programs call a file manifest.json.
+Status CheckIsBundle(const std::filesystem::path& folder);
+inline bool IsBundle(const std::filesystem::path& folder) {
+  return CheckIsBundle(folder).ok();
+}
 
 /// Reads and checks everything that runs: the files against the manifest as `check` says, the
 /// program by itself and against the archive. kNotFound when the folder is no bundle, kDataLoss

@@ -9,6 +9,8 @@ namespace tessera::bundle {
 
 /// manifest.json, config.json, program.json: a 405B model of 126 layers needs about 2 MB.
 inline constexpr uint64_t kMaxDocumentBytes = 64ull << 20;
+/// KV pages in config.json.
+inline constexpr int64_t kMaxDeviceBlocks = int64_t{1} << 30;
 inline constexpr uint64_t kMaxManifestFiles = 4096;
 /// What a document may say of the size of a file, a weight or a plan.
 inline constexpr int64_t kMaxBytes = int64_t{1} << 50;

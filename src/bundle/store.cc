@@ -143,7 +143,11 @@ Result<fs::path> BundleDraft::Publish(Manifest manifest) && {
   std::sort(files_.begin(), files_.end(),
             [](const FileRecord& a, const FileRecord& b) { return a.name < b.name; });
   manifest.files = std::move(files_);
-  TESSERA_RETURN_IF_ERROR(WriteFileAtomic(temporary_ / kManifestFile, WriteManifest(manifest)));
+  const std::string text = WriteManifest(manifest);
+  // Never a bundle that nobody can open: a name that is no UTF-8 text, a number beyond its limit.
+  const Result<Manifest> read_back = ReadManifest(text, kManifestFile);
+  if (!read_back.has_value()) return Fail(read_back.error().WithContext("writing a bundle"));
+  TESSERA_RETURN_IF_ERROR(WriteFileAtomic(temporary_ / kManifestFile, text));
   TESSERA_RETURN_IF_ERROR(SyncDirectory(temporary_));
   const fs::path parent = target_.parent_path();
   std::error_code error;

@@ -82,6 +82,18 @@ TEST_F(StoreTest, PublishesUnderTheDocumentedPath) {
   EXPECT_TRUE(VerifyFiles(folder, *manifest, Check::kEverything).ok());
 }
 
+TEST_F(StoreTest, PublishesNoManifestThatCannotBeReadBack) {
+  BundleId id = SampleId();
+  const auto lock = store_.Lock(id);
+  auto draft = store_.NewDraft(*lock);
+  Manifest manifest = ManifestOf(id);
+  manifest.source.repository = "models/caf\xE9";
+  const auto published = std::move(*draft).Publish(manifest);
+  ASSERT_FALSE(published.has_value());
+  EXPECT_THAT(published.error().ToString(), HasSubstr("UTF-8"));
+  EXPECT_FALSE(fs::exists(store_.FolderOf(id)));
+}
+
 TEST_F(StoreTest, ReusesWhatIsThere) {
   MustEnsure(SampleId());
   MustEnsure(SampleId());

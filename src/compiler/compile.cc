@@ -5,10 +5,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "base/check.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/utf8.h"
 #include "bundle/hash_memo.h"
 #include "bundle/limits.h"
 #include "compiler/documents.h"
@@ -27,10 +29,11 @@ using bundle::FileRecord;
 constexpr std::string_view kCpuTargets[] = {"cpu", "x86-64-v3", "x86-64-v4"};
 
 Status CheckBatchSizes(std::string_view name, const std::vector<int64_t>& sizes) {
-  const bool ascending = std::is_sorted(sizes.begin(), sizes.end());
-  if (!sizes.empty() && ascending && sizes.front() >= 1 && sizes.back() <= (1 << 20)) return {};
-  return InvalidArgument(
-      fmt::format("{} [{}] are not ascending positive numbers", name, fmt::join(sizes, ", ")));
+  const bool ascending =
+      std::adjacent_find(sizes.begin(), sizes.end(), std::greater_equal<>()) == sizes.end();
+  if (!sizes.empty() && ascending && sizes.front() >= 1 && sizes.back() <= kMaxBatchSize) return {};
+  return InvalidArgument(fmt::format("{} [{}]: expected ascending numbers from 1 to {}, each once",
+                                     name, fmt::join(sizes, ", "), kMaxBatchSize));
 }
 
 Status CheckOptions(const CompileInput& input, const CompileOptions& options) {
@@ -46,11 +49,9 @@ Status CheckOptions(const CompileInput& input, const CompileOptions& options) {
       options.page_tokens > bundle::kMaxPageTokens)
     return InvalidArgument(fmt::format("{} tokens a page, expected a multiple of 16 up to {}",
                                        options.page_tokens, bundle::kMaxPageTokens));
-  if (options.max_seq_len < 0 || options.max_seq_len > bundle::kMaxContext)
-    return InvalidArgument(
-        fmt::format("max_seq_len {}, expected 1 to {}", options.max_seq_len, bundle::kMaxContext));
-  if (options.device_block_count < 0)
-    return InvalidArgument(fmt::format("device_block_count {}", options.device_block_count));
+  if (options.device_block_count < 0 || options.device_block_count > bundle::kMaxDeviceBlocks)
+    return InvalidArgument(fmt::format("device_block_count {}, expected 0 to {}",
+                                       options.device_block_count, bundle::kMaxDeviceBlocks));
   TESSERA_RETURN_IF_ERROR(CheckBatchSizes("prefill batch sizes", options.prefill_batch_sizes));
   TESSERA_RETURN_IF_ERROR(CheckBatchSizes("decode batch sizes", options.decode_batch_sizes));
   TESSERA_RETURN_IF_ERROR(CheckDisabledPasses(options.disabled_passes));
@@ -59,9 +60,9 @@ Status CheckOptions(const CompileInput& input, const CompileOptions& options) {
   return {};
 }
 
-int64_t MaxSeqLen(const CompileInput& input, const CompileOptions& options) {
-  const int64_t own = std::min(input.source->config.context_length, bundle::kMaxContext);
-  return options.max_seq_len > 0 ? options.max_seq_len : own;
+Result<int64_t> MaxSeqLen(const CompileInput& input, const CompileOptions& options) {
+  return ContextLength(options.max_seq_len,
+                       std::min(input.source->config.context_length, bundle::kMaxContext));
 }
 
 /// Every file that decides the output: parameters, and the texts that a bundle stores.
@@ -74,7 +75,7 @@ Result<std::vector<FileRecord>> HashSources(const CompileInput& input, const bun
     total += file.mapping->bytes().size();
   for (const formats::SourceFile& file : input.source->index.files()) {
     constexpr uint64_t kPiece = 16 << 20;
-    const std::string name = file.path.filename().string();
+    const std::string name = EscapeNonUtf8(file.path.filename().string());
     const uint64_t bytes = file.mapping->bytes().size();
     if (auto known = memo.Find(file.path, file.mapping->identity())) {
       records.push_back({name, bytes, *std::move(known)});
@@ -99,15 +100,13 @@ Result<std::vector<FileRecord>> HashSources(const CompileInput& input, const bun
   return records;
 }
 
-Module MakeModule(const CompileInput& input, const CompileOptions& options, graph::Graph graph) {
+Result<Module> MakeModule(const CompileInput& input, const CompileOptions& options,
+                          graph::Graph graph) {
   Module module;
   module.graph = std::move(graph);
   module.index = &input.source->index;
   module.options = options;
-  module.max_seq_len = MaxSeqLen(input, options);
-  if (module.max_seq_len > input.source->config.context_length)
-    module.notes.push_back(fmt::format("max_seq_len {} is beyond the {} positions of the model",
-                                       module.max_seq_len, input.source->config.context_length));
+  TESSERA_ASSIGN_OR_RETURN(module.max_seq_len, MaxSeqLen(input, options));
   return module;
 }
 
@@ -145,7 +144,7 @@ Status MakeBundle(const CompileInput& input, const CompileOptions& options, cons
                   const ProgressFn& progress, CompileReport* report) {
   TESSERA_ASSIGN_OR_RETURN(graph::Graph graph,
                            model::BuildGraph(input.source->config, input.source->index));
-  Module module = MakeModule(input, options, std::move(graph));
+  TESSERA_ASSIGN_OR_RETURN(Module module, MakeModule(input, options, std::move(graph)));
   TESSERA_RETURN_IF_ERROR(RunPipeline(CpuPipeline(), &module, &report->passes));
   TESSERA_ASSIGN_OR_RETURN(bundle::BundleDraft draft, store.NewDraft(lock));
   TESSERA_ASSIGN_OR_RETURN(
@@ -167,10 +166,17 @@ Status MakeBundle(const CompileInput& input, const CompileOptions& options, cons
 
 }  // namespace
 
+Result<int64_t> ContextLength(int64_t wanted, int64_t own) {
+  if (wanted >= 0 && wanted <= own) return wanted > 0 ? wanted : own;
+  return Fail(
+      InvalidArgument(fmt::format("--max-seq-len {} is more than the model's {}", wanted, own)));
+}
+
 Result<BundleId> MakeBundleId(const CompileInput& input, const CompileOptions& options,
                               const bundle::Store& store, const ProgressFn& progress) {
   TESSERA_CHECK(input.source != nullptr);
   TESSERA_RETURN_IF_ERROR(CheckOptions(input, options));
+  TESSERA_ASSIGN_OR_RETURN(const int64_t max_seq_len, MaxSeqLen(input, options));
   BundleId id;
   id.model = input.name;
   // The packed layout is the same for all of kCpuTargets: one bundle serves them.
@@ -178,7 +184,7 @@ Result<BundleId> MakeBundleId(const CompileInput& input, const CompileOptions& o
   id.tensor_parallel = options.tensor_parallel;
   id.quantization = options.quantize == "none" ? "source" : options.quantize;
   id.options = {
-      {"max_seq_len", fmt::to_string(MaxSeqLen(input, options))},
+      {"max_seq_len", fmt::to_string(max_seq_len)},
       {"page_tokens", fmt::to_string(options.page_tokens)},
       {"device_block_count", fmt::to_string(options.device_block_count)},
       {"prefill_batch_sizes", fmt::format("{}", fmt::join(options.prefill_batch_sizes, ","))},

@@ -18,6 +18,13 @@
 
 namespace tessera::compiler {
 
+/// Of batch_sizes.
+inline constexpr int64_t kMaxBatchSize = int64_t{1} << 20;
+
+/// The longest sequence to compile or plan for: `wanted`, or the model's `own` for 0.
+/// kInvalidArgument with both when it is more than that: positions beyond are untrained.
+Result<int64_t> ContextLength(int64_t wanted, int64_t own);
+
 /// Everything that enters a bundle besides options. Texts are stored as they are.
 struct CompileInput {
   const model::ModelSource* source = nullptr;

@@ -81,6 +81,16 @@ TEST_F(BundleTest, SaysWhichOptionChanged) {
   EXPECT_EQ(MustLoad(report.bundle)->shape().max_seq_len, 256);
 }
 
+TEST_F(BundleTest, TheModelsOwnContextIsTheLongest) {
+  EXPECT_EQ(*compiler::ContextLength(0, 1024), 1024);
+  for (const int64_t wanted : {1, 1023, 1024})
+    EXPECT_EQ(*compiler::ContextLength(wanted, 1024), wanted);
+  for (const int64_t wanted : {-1, 1025})
+    EXPECT_EQ(compiler::ContextLength(wanted, 1024).error().code(), Code::kInvalidArgument);
+  EXPECT_THAT(compiler::ContextLength(1025, 1024).error().message(),
+              HasSubstr("1025 is more than the model's 1024"));
+}
+
 TEST_F(BundleTest, ADamagedBundleIsMadeAgain) {
   const auto first = MustCompile(TinyLlama("hf"), dir_.path());
   Damage(first.bundle / "program.json");
