@@ -48,13 +48,15 @@ port=${TESSERA_ACCEPTANCE_PORT:-18087}
 : >"$work/serve.log"
 "$tessera" serve "$model" --port "$port" --cache-dir "$work/cache" >"$work/serve.log" 2>&1 &
 server=$!
+ready=
 for _ in $(seq 1 600); do
   kill -0 "$server" 2>/dev/null || { cat "$work/serve.log" >&2; fail "the server stopped"; }
   # Only our server writes this log, and that line only once the port is its own.
   grep -q '^serving ' "$work/serve.log" &&
-    curl -fsS --noproxy '*' -o /dev/null "http://127.0.0.1:$port/readyz" 2>/dev/null && break
+    curl -fsS --noproxy '*' -o /dev/null "http://127.0.0.1:$port/readyz" 2>/dev/null && { ready=1; break; }
   sleep 0.1
 done
+[ -n "$ready" ] || { cat "$work/serve.log" >&2; fail "the server was not ready within 60 s"; }
 
 # A test name without parameters selects all of them; "serve" parameters only where both servers
 # are meant (test_robustness), since the gateway is another issue.
