@@ -12,13 +12,20 @@
 #include "cli/bench_run.h"
 #include "cli/loaded_model.h"
 #include "cli/number_list.h"
+#include "cli/terminal.h"
+#include "cli/validators.h"
 #include "cli/verbs.h"
 
 #include "base/json.h"
 #include "bundle/bundle.h"
+#include "bundle/limits.h"
 
 namespace tessera::cli {
 namespace {
+
+// Beyond any model; so that no product below overflows.
+constexpr int64_t kMaxTokens = bundle::kMaxContext;
+constexpr int64_t kMaxSequences = 1 << 16;
 
 struct Options {
   LoadOptions load;
@@ -52,9 +59,8 @@ Result<std::vector<runtime::MachineRates>> Probe(const Options& options, const T
   return machines;
 }
 
-void PrintLine(const json::Object& row) {
-  fmt::print("{}\n", json::Serialize(row));
-  std::fflush(stdout);
+Status PrintLine(const json::Object& row) {
+  return WriteStdout(json::Serialize(row) + "\n");
 }
 
 Status Bench(const Options& options) {
@@ -76,7 +82,8 @@ Status Bench(const Options& options) {
   TESSERA_ASSIGN_OR_RETURN(const std::vector<runtime::MachineRates> machines,
                            Probe(options, topology));
   if (options.json) {
-    for (const runtime::MachineRates& rates : machines) PrintLine(MachineJson(topology, rates));
+    for (const runtime::MachineRates& rates : machines)
+      TESSERA_RETURN_IF_ERROR(PrintLine(MachineJson(topology, rates)));
   } else {
     fmt::print("{}: {} threads, {}, {}\n\n", model.name, machines.back().threads, topology.cpu_name,
                ReadIsa().ToString());
@@ -89,10 +96,10 @@ Status Bench(const Options& options) {
     const BenchBound bound = BoundOf(BenchSteps(test, shape.max_rows), work, machines.back());
     const BenchRow row{test, std::move(figures), bound, machines.back(), shape.layers};
     if (options.json) {
-      PrintLine(CaseJson(model.name, row));
+      TESSERA_RETURN_IF_ERROR(PrintLine(CaseJson(model.name, row)));
     } else {
       PrintCase(row, options.roofline);
-      std::fflush(stdout);
+      TESSERA_RETURN_IF_ERROR(FlushStdout());
     }
   }
   return {};
@@ -106,19 +113,19 @@ void AddBench(CLI::App* app, Context* context) {
       "bench", "Speed: prompt processing and generation, over depths and batches");
   AddLoadOptions(verb, &options->load);
   verb->add_option("-p,--n-prompt", options->prompts, "Prompt lengths (0 = none)")
-      ->check(NumberList(0))
+      ->check(NumberList(0, kMaxTokens))
       ->capture_default_str();
   verb->add_option("-n,--n-gen", options->generations, "Tokens to generate (0 = none)")
-      ->check(NumberList(0))
+      ->check(NumberList(0, kMaxTokens))
       ->capture_default_str();
   verb->add_option("-d,--n-depth", options->depths, "Positions already in the context")
-      ->check(NumberList(0))
+      ->check(NumberList(0, kMaxTokens))
       ->capture_default_str();
   verb->add_option("-b,--batch", options->batches, "Sequences at once")
-      ->check(NumberList(1))
+      ->check(NumberList(1, kMaxSequences))
       ->capture_default_str();
   verb->add_option("-r,--repetitions", options->repetitions, "Counted runs of each")
-      ->check(CLI::Range(1, 1000))
+      ->check(WholeNumber(1, 1000))
       ->capture_default_str();
   verb->add_flag("--roofline", options->roofline,
                  "Show the machine's rates and the bound that they set for each figure");

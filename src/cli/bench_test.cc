@@ -37,6 +37,11 @@ TEST(NumberList, EndsAtItsLimit) {
   EXPECT_EQ(ParseNumberList("1-1000", 0)->size(), kMaxNumbers);
   EXPECT_FALSE(ParseNumberList("1-1001", 0).has_value());
   EXPECT_FALSE(ParseNumberList("0-2147483648", 0).has_value());
+  EXPECT_TRUE(ParseNumberList("8", 0, 9).has_value());
+  EXPECT_TRUE(ParseNumberList("1,9", 0, 9).has_value());
+  for (const char* text : {"10", "1,10", "8-10", "4-10*3"})
+    EXPECT_THAT(ParseNumberList(text, 0, 9).error().message(),
+                HasSubstr("expected whole numbers from 0 to 9"));
 }
 
 TEST(BenchGrid, IsEveryCombinationWithoutEmptyOnes) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <CLI/CLI.hpp>
 #include <set>
 
 #include "cli/bounded_lines.h"
@@ -11,6 +13,7 @@
 #include "cli/foreign_flags.h"
 #include "cli/model_argument.h"
 #include "cli/terminal.h"
+#include "cli/validators.h"
 
 #include "base/file.h"
 #include "model/limits.h"
@@ -60,6 +63,33 @@ TEST(ByteSize, TakesBothKindsOfUnits) {
   EXPECT_EQ(*ParseByteSize("1T"), 1'000'000'000'000u);
   for (const char* bad : {"", "0", "-1", "1X", "G", "1GG", "1 G", "nan", "inf", "1e30", "9999999T"})
     EXPECT_EQ(StatusOf(ParseByteSize(bad)).code(), Code::kInvalidArgument) << bad;
+}
+
+/// What a validator says of a value; "" = taken.
+std::string Says(const CLI::Validator& validator, std::string value) {
+  return validator(value);
+}
+
+TEST(Validators, WholeNumbersAreTakenUpToTheirBounds) {
+  const CLI::Validator small = WholeNumber(2, 5);
+  for (const char* good : {"2", "5"}) EXPECT_EQ(Says(small, good), "");
+  for (const char* bad : {"1", "6", "", "x", "2.0", "1e0", " 2", "99999999999999999999"})
+    EXPECT_EQ(Says(small, bad), fmt::format("\"{}\": expected a whole number from 2 to 5", bad));
+  EXPECT_EQ(Says(WholeNumber(0), "9223372036854775807"), "");
+  for (const char* bad : {"-1", "9223372036854775808", "1e20"})
+    EXPECT_EQ(Says(WholeNumber(0), bad),
+              fmt::format("\"{}\": expected a whole number of at least 0", bad));
+}
+
+TEST(Validators, NumbersAreFiniteAndInRange) {
+  for (const char* good : {"0", "1", "0.5", "1e-3"}) EXPECT_EQ(Says(Number(0, 1), good), "");
+  for (const char* bad : {"nan", "inf", "-0.1", "1.0001", "1e999", "", "0.5x"})
+    EXPECT_EQ(Says(Number(0, 1), bad), fmt::format("\"{}\": expected a number from 0 to 1", bad));
+}
+
+TEST(Validators, PlainTextIsNeitherEmptyNorControlNorBroken) {
+  EXPECT_EQ(Says(PlainText(), "gr\u00fc\u00dfe"), "");
+  for (const char* bad : {"", "a\nb", "a\x7f", "\xFF"}) EXPECT_NE(Says(PlainText(), bad), "");
 }
 
 /// What a stream gives line by line: text, or "(N)" for one of N bytes that is too long.
@@ -155,7 +185,13 @@ TEST(ModelArgument, SaysWhatAModelMayBeWhenNothingIsThere) {
   EXPECT_THAT(kind.error().message(), HasSubstr("org/name is not there: expected a folder"));
   EXPECT_EQ(*ResolveModel(dir.path().string()), ModelKind::kSource);
   EXPECT_FALSE(RequireBundle(dir.path().string()).ok());
-  ASSERT_TRUE(WriteFileAtomic(dir.path() / "manifest.json", "{}").ok());
+  ASSERT_TRUE(WriteFileAtomic(dir.path() / "manifest.json", R"({"name": "an app"})").ok());
+  EXPECT_EQ(*ResolveModel(dir.path().string()), ModelKind::kSource);
+  EXPECT_THAT(RequireBundle(dir.path().string()).message(),
+              HasSubstr("its manifest.json is not one of Tessera's"));
+  ASSERT_TRUE(WriteFileAtomic(dir.path() / "manifest.json",
+                              R"({"format_version": 1, "tessera_version": "0.1", "mo)")
+                  .ok());  // Damaged, but ours.
   EXPECT_EQ(*ResolveModel(dir.path().string()), ModelKind::kBundle);
   EXPECT_TRUE(RequireBundle(dir.path().string()).ok());
 }

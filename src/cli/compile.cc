@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/loaded_model.h"
+#include "cli/number_list.h"
 #include "cli/terminal.h"
 #include "cli/validators.h"
 #include "cli/verbs.h"
@@ -14,6 +15,7 @@
 #include "base/json.h"
 #include "bundle/bundle.h"
 #include "bundle/export.h"
+#include "bundle/limits.h"
 
 namespace tessera::cli {
 namespace {
@@ -22,6 +24,8 @@ struct Options {
   LoadOptions load;
   std::string sharding = "tp1";
   std::string output;
+  std::string prefill_sizes = "1,4";
+  std::string decode_sizes = "1,4,8";
   bool json = false;
 };
 
@@ -36,7 +40,10 @@ Result<int64_t> ParseSharding(const std::string& mode) {
 }
 
 Status Compile(Options options) {
-  TESSERA_ASSIGN_OR_RETURN(options.load.compile.tensor_parallel, ParseSharding(options.sharding));
+  compiler::CompileOptions& compile = options.load.compile;
+  TESSERA_ASSIGN_OR_RETURN(compile.tensor_parallel, ParseSharding(options.sharding));
+  TESSERA_ASSIGN_OR_RETURN(compile.prefill_batch_sizes, ParseNumberList(options.prefill_sizes, 1));
+  TESSERA_ASSIGN_OR_RETURN(compile.decode_batch_sizes, ParseNumberList(options.decode_sizes, 1));
   TESSERA_ASSIGN_OR_RETURN(compiler::CompileReport report, EnsureBundle(options.load));
   std::filesystem::path folder = report.bundle;
   if (!options.output.empty()) {
@@ -45,11 +52,11 @@ Status Compile(Options options) {
   } else if (bundle::IsBundle(options.load.model)) {
     const std::string reason =
         fmt::format("{} is a bundle already: nothing to compile", options.load.model);
-    fmt::print(stderr, "{}\n", reason);
+    Note("{}\n", reason);
     report.reasons.push_back(reason);
   }
   for (const auto& pass : report.passes)
-    fmt::print(stderr, "pass {:<20} {}\n", pass.name, HumanDuration(pass.seconds));
+    Note("pass {:<20} {}\n", pass.name, HumanDuration(pass.seconds));
   if (!options.json) {
     fmt::print("{}\n", folder.string());
     return {};
@@ -91,20 +98,19 @@ void AddCompile(CLI::App* app, Context* context) {
       ->capture_default_str();
   verb->add_option("--max-seq-len,--max-model-len", compile.max_seq_len,
                    "Longest sequence (0 = the model's own)")
-      ->check(AtLeast(0));
-  verb->add_option("--bs-prefill", compile.prefill_batch_sizes,
-                   "Prefill batch sizes in config.json")
-      ->delimiter(',')
-      ->check(AtLeast(1));
-  verb->add_option("--bs-decode", compile.decode_batch_sizes, "Decode batch sizes in config.json")
-      ->delimiter(',')
-      ->check(AtLeast(1));
+      ->check(WholeNumber(0, bundle::kMaxContext));
+  verb->add_option("--bs-prefill", options->prefill_sizes, "Prefill batch sizes in config.json")
+      ->check(NumberList(1, compiler::kMaxBatchSize))
+      ->capture_default_str();
+  verb->add_option("--bs-decode", options->decode_sizes, "Decode batch sizes in config.json")
+      ->check(NumberList(1, compiler::kMaxBatchSize))
+      ->capture_default_str();
   verb->add_option("--block-seq-stride", compile.page_tokens, "Positions of a KV page")
-      ->check(AtLeast(1))
+      ->check(WholeNumber(16, bundle::kMaxPageTokens))
       ->capture_default_str();
   verb->add_option("--device-block-count", compile.device_block_count,
                    "KV pages in config.json (0 = one sequence)")
-      ->check(AtLeast(0));
+      ->check(WholeNumber(0, bundle::kMaxDeviceBlocks));
   verb->add_flag("--json", options->json, "Facts as JSON on stdout");
   verb->callback([options, context] {
     if (options->load.model.empty())

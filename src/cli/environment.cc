@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/environment.h"
 
+#include <pwd.h>
+#include <unistd.h>
+
 #include <cstdlib>
 
 namespace tessera::cli {
@@ -11,14 +14,20 @@ std::optional<std::string> Environment(const char* name) {
   return value;
 }
 
-std::filesystem::path CacheFolder(const std::string& flag) {
-  if (!flag.empty()) return flag;
-  if (const auto cache = Environment("TESSERA_CACHE")) return *cache;
+Result<std::filesystem::path> CacheFolder(const std::string& flag) {
+  using Path = std::filesystem::path;
+  if (!flag.empty()) return Path(flag);
+  if (const auto cache = Environment("TESSERA_CACHE")) return Path(*cache);
   if (const auto xdg = Environment("XDG_CACHE_HOME"))
     return std::filesystem::path(*xdg) / "tessera";
   if (const auto home = Environment("HOME"))
     return std::filesystem::path(*home) / ".cache" / "tessera";
-  return std::filesystem::temp_directory_path() / "tessera";
+  const passwd* user = ::getpwuid(::getuid());  // Before other threads are made.
+  if (user != nullptr && user->pw_dir != nullptr && *user->pw_dir != '\0')
+    return Path(user->pw_dir) / ".cache" / "tessera";
+  return Fail(FailedPrecondition(
+      "this user has no home folder for the cache: name a folder with --cache-dir or "
+      "$TESSERA_CACHE"));
 }
 
 std::string HubEndpoint() {

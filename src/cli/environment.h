@@ -7,14 +7,18 @@
 #include <optional>
 #include <string>
 
+#include "base/status.h"
+
 namespace tessera::cli {
 
 /// The variable's value; nothing when unset or empty.
 std::optional<std::string> Environment(const char* name);
 
 /// The cache folder: `flag` if given, else $TESSERA_CACHE, else $XDG_CACHE_HOME/tessera, else
-/// ~/.cache/tessera (without a home, a folder of the system's temporary one).
-std::filesystem::path CacheFolder(const std::string& flag);
+/// ~/.cache/tessera with the home of $HOME or the user database. kFailedPrecondition without a
+/// home: a folder of the temporary one would let other users of the machine put bundles in its
+/// place.
+Result<std::filesystem::path> CacheFolder(const std::string& flag);
 
 /// The hub's address: $HF_ENDPOINT or the public one, without a slash at the end.
 std::string HubEndpoint();

@@ -72,7 +72,7 @@ bool InterruptFlag::Take() {
 Result<Answer> Generate(engine::Engine* engine,
                         const std::shared_ptr<const text::Tokenizer>& tokenizer,
                         GenerateInput input, InterruptFlag* interrupt,
-                        const std::function<void(std::string_view)>& on_text) {
+                        const std::function<Status(std::string_view)>& on_text) {
   constexpr size_t kPromptTail = 12;  // Enough for any detokenizer's look-behind.
   const size_t tail = std::min(input.prompt.size(), kPromptTail);
   engine::OutputProcessor output(text::Detokenizer::Make(tokenizer, /*skip_special=*/true), {},
@@ -87,9 +87,12 @@ Result<Answer> Generate(engine::Engine* engine,
   TESSERA_ASSIGN_OR_RETURN(const engine::RequestId id, engine->Submit(std::move(request)));
 
   Answer answer;
+  Status taken;
   const auto give = [&](const std::string& text) {
     answer.text += text;
-    if (!text.empty()) on_text(text);
+    if (text.empty() || !taken.ok()) return;
+    taken = on_text(text);
+    if (!taken.ok()) engine->Cancel(id);
   };
   for (;;) {
     auto event = sink->Wait(std::chrono::milliseconds(50));
@@ -109,6 +112,7 @@ Result<Answer> Generate(engine::Engine* engine,
   }
   TESSERA_ASSIGN_OR_RETURN(const engine::OutputDelta rest, output.OnEnd());
   if (!answer.interrupted) give(rest.text);
+  if (!taken.ok()) return Fail(taken);
   if (!answer.interrupted && !answer.finish.status.ok()) return Fail(answer.finish.status);
   answer.prefill_rate = Rate(answer.finish.prompt_tokens, answer.finish.prefill);
   answer.decode_rate = Rate(answer.finish.generated_tokens - 1, answer.finish.decode);

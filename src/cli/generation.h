@@ -31,7 +31,7 @@ class InterruptFlag {
 struct Answer {
   std::string text;
   engine::Finish finish;
-  bool interrupted = false;
+  bool interrupted = false;  // By Ctrl-C.
   /// Tokens a second of the decode phase; 0 for fewer than two tokens.
   double decode_rate = 0;
   double prefill_rate = 0;
@@ -43,10 +43,11 @@ struct GenerateInput {
   engine::StopParams stop;
 };
 
-/// Runs to the end or to Ctrl-C. `on_text` gets whole characters, on the calling thread.
+/// Runs to the end or to Ctrl-C. `on_text` gets whole characters, on the calling thread. When it
+/// fails, nobody takes the answer any more: the generation is cancelled and its error returned.
 Result<Answer> Generate(engine::Engine* engine,
                         const std::shared_ptr<const text::Tokenizer>& tokenizer,
                         GenerateInput input, InterruptFlag* interrupt,
-                        const std::function<void(std::string_view)>& on_text);
+                        const std::function<Status(std::string_view)>& on_text);
 
 }  // namespace tessera::cli

@@ -29,10 +29,8 @@ struct Options {
   bool verify = false;
 };
 
-Status WriteStdout(ByteSpan bytes) {
-  if (std::fwrite(bytes.data(), 1, bytes.size(), stdout) != bytes.size())
-    return Unavailable("stdout cannot be written");
-  return {};
+Status WriteBytes(ByteSpan bytes) {
+  return WriteStdout({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
 Status Dump(const Options& options, const formats::ParameterIndex& index) {
@@ -40,9 +38,8 @@ Status Dump(const Options& options, const formats::ParameterIndex& index) {
   if (entry == nullptr)
     return NotFound(fmt::format("{} has no tensor \"{}\"; tessera inspect {} lists them",
                                 options.path, options.dump, options.path));
-  TESSERA_RETURN_IF_ERROR(options.raw ? formats::DumpBytes(index, *entry, WriteStdout)
-                                      : formats::DumpFloats(index, *entry, WriteStdout));
-  return std::fflush(stdout) == 0 ? Status() : Unavailable("stdout cannot be written");
+  return options.raw ? formats::DumpBytes(index, *entry, WriteBytes)
+                     : formats::DumpFloats(index, *entry, WriteBytes);
 }
 
 Status InspectBundle(const Options& options) {

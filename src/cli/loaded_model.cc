@@ -12,7 +12,9 @@
 #include "cli/text_source.h"
 #include "cli/validators.h"
 
+#include "base/utf8.h"
 #include "bundle/bundle.h"
+#include "bundle/limits.h"
 #include "model/generation_defaults.h"
 #include "model/limits.h"
 #include "model/special_tokens.h"
@@ -60,13 +62,15 @@ Status ReadDocuments(const LoadOptions& options, LoadedModel* loaded) {
   if (generation.value.is_object()) {
     TESSERA_ASSIGN_OR_RETURN(const model::GenerationDefaults defaults,
                              model::ReadHfGeneration(generation.value.get_object(), warnings));
-    loaded->sampling = {.temperature = defaults.temperature,
+    // do_sample: false says greedy, whatever temperature stands beside it.
+    const bool is_greedy = defaults.do_sample == false;
+    loaded->sampling = {.temperature = is_greedy ? 0 : defaults.temperature,
                         .top_p = defaults.top_p,
                         .top_k = defaults.top_k,
                         .min_p = defaults.min_p,
                         .repetition_penalty = defaults.repetition_penalty};
   }
-  for (const std::string& warning : warnings) fmt::print(stderr, "warning: {}\n", warning);
+  for (const std::string& warning : warnings) Note("warning: {}\n", warning);
 
   std::filesystem::path template_path = options.chat_template;
   if (template_path.empty()) template_path = loaded->bundle / bundle::kChatTemplateFile;
@@ -97,9 +101,9 @@ void AddCommonOptions(CLI::App* verb, LoadOptions* options) {
                    "~/.cache/tessera)");
   verb->add_option("--max-seq-len,--max-model-len", options->compile.max_seq_len,
                    "Longest sequence in tokens (0 = the model's own)")
-      ->check(AtLeast(0));
+      ->check(WholeNumber(0, bundle::kMaxContext));
   verb->add_option("--threads", options->threads, "Threads (0 = one per physical core)")
-      ->check(CLI::Range(0, 1024));
+      ->check(WholeNumber(0, 1024));
   verb->add_option(
           "--kv-memory", options->kv.bytes,
           "Memory of the KV cache: bytes, or with k, M, G, Ki, Mi, Gi (see docs/cli.md for "
@@ -123,7 +127,7 @@ class CompileDisplay {
   }
   void Say(const std::string& reason) {
     EndStage();
-    fmt::print(stderr, "{}\n", reason);
+    Note("{}\n", reason);
   }
   void EndStage() {
     if (bar_ != nullptr) bar_->Finish();
@@ -172,18 +176,19 @@ Result<compiler::CompileReport> EnsureBundle(const LoadOptions& options) {
   TESSERA_ASSIGN_OR_RETURN(const ModelKind kind, ResolveModel(options.model));
   if (kind == ModelKind::kBundle) return UseBundle(options.model, options);
   TESSERA_ASSIGN_OR_RETURN(const model::ModelSource source, model::OpenModel(options.model));
-  for (const std::string& warning : source.warnings) fmt::print(stderr, "warning: {}\n", warning);
+  for (const std::string& warning : source.warnings) Note("warning: {}\n", warning);
   compiler::CompileInput input;
   input.source = &source;
-  input.name = ModelName(options.model);
-  input.repository = options.model;
+  input.name = EscapeNonUtf8(ModelName(options.model));
+  input.repository = EscapeNonUtf8(options.model);
   if (const auto* json = std::get_if<model::JsonTokenizer>(&source.tokenizer)) {
     input.tokenizer_json = json->json;
   } else {
     TESSERA_ASSIGN_OR_RETURN(const auto tokenizer, MakeTokenizer(source.tokenizer));
     input.tokenizer_json = tokenizer->ToJson();
   }
-  const bundle::Store store(CacheFolder(options.cache_dir));
+  TESSERA_ASSIGN_OR_RETURN(const std::filesystem::path cache, CacheFolder(options.cache_dir));
+  const bundle::Store store(cache);
   CompileDisplay display;
   TESSERA_ASSIGN_OR_RETURN(compiler::CompileReport report,
                            compiler::Compile(
@@ -191,7 +196,7 @@ Result<compiler::CompileReport> EnsureBundle(const LoadOptions& options) {
                                [&](const compiler::Progress& progress) { display.Show(progress); },
                                [&](const std::string& reason) { display.Say(reason); }));
   display.EndStage();
-  for (const std::string& note : report.notes) fmt::print(stderr, "note: {}\n", note);
+  for (const std::string& note : report.notes) Note("note: {}\n", note);
   return report;
 }
 
@@ -211,8 +216,8 @@ Result<LoadedModel> LoadModel(const LoadOptions& options) {
   TESSERA_ASSIGN_OR_RETURN(loaded.session, runtime::LoadSession(loaded.bundle, load));
   TESSERA_RETURN_IF_ERROR(ReadDocuments(options, &loaded));
   ReturnFreedMemory();
-  fmt::print(stderr, "loaded {} in {}\n", loaded.bundle.string(),
-             HumanDuration(Seconds(Clock::Real().Now() - begin)));
+  Note("loaded {} in {}\n", loaded.bundle.string(),
+       HumanDuration(Seconds(Clock::Real().Now() - begin)));
   return loaded;
 }
 

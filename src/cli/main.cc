@@ -5,11 +5,9 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <exception>
 #include <filesystem>
 #include <iostream>
@@ -19,25 +17,13 @@
 
 #include "cli/flagfile.h"
 #include "cli/foreign_flags.h"
+#include "cli/terminal.h"
 #include "cli/verbs.h"
 
 #include "base/check.h"
 #include "base/log.h"
 
 namespace tessera::cli {
-
-namespace {
-
-/// Flushes stdout. kUnavailable if any write to it failed since the start.
-Status CheckStdout() {
-  errno = 0;
-  const bool is_flushed = std::fflush(stdout) == 0;
-  if (is_flushed && std::ferror(stdout) == 0) return {};
-  return Unavailable(fmt::format("the output could not be written to stdout{}{}",
-                                 errno != 0 ? ": " : "", errno != 0 ? std::strerror(errno) : ""));
-}
-
-}  // namespace
 
 void RunVerb(Context* context, const std::function<Status()>& verb) {
   Status status;
@@ -48,10 +34,10 @@ void RunVerb(Context* context, const std::function<Status()>& verb) {
     if (std::ferror(stdout) == 0) status = Internal(error.what());
   }
   // Once for all verbs: what a full disk or a closed pipe took is an error, not silence.
-  if (const Status written = CheckStdout(); status.ok()) status = written;
+  if (const Status written = FlushStdout(); status.ok()) status = written;
   if (status.ok()) return;
   context->exit_code = 1;
-  fmt::print(stderr, "tessera: {}\n", status.ToString());
+  Note("tessera: {}\n", status.ToString());
   log::debug("made at {}, code {}", status.Place(), CodeName(status.code()));
 }
 
@@ -59,7 +45,7 @@ constexpr int kUsageError = 2;
 
 void ReportUsage(Context* context, const Status& status) {
   context->exit_code = kUsageError;
-  fmt::print(stderr, "tessera: {}\n", status.ToString());
+  Note("tessera: {}\n", status.ToString());
 }
 
 namespace {
@@ -84,7 +70,17 @@ std::optional<std::string> ForeignFlag(const CLI::App& app,
   });
 }
 
+/// One line; CLI11's own words for a flag given twice need some thought.
+std::string UsageMessage(const CLI::App* /*app*/, const CLI::Error& error) {
+  std::string text = error.what();
+  constexpr std::string_view kTwice = ": At Most 1 required but received ";
+  if (const size_t at = text.find(kTwice); at != std::string::npos)
+    text.replace(at, kTwice.size(), " may be given once, but it is given this often: ");
+  return fmt::format("tessera: {}; --help lists what is expected\n", text);
+}
+
 int Main(int argc, char** argv) {
+  ReserveStandardStreams();
   // A client or pipe that goes away is an error of that write, not the end of the process.
   std::signal(SIGPIPE, SIG_IGN);
   std::vector<std::string> arguments(argv + 1, argv + argc);
@@ -92,7 +88,7 @@ int Main(int argc, char** argv) {
     arguments.insert(arguments.begin(), "compile");
   auto expanded = ExpandFlagfiles(arguments);
   if (!expanded.has_value()) {
-    fmt::print(stderr, "tessera: {}\n", expanded.error().ToString());
+    Note("tessera: {}\n", expanded.error().ToString());
     return kUsageError;
   }
 
@@ -105,6 +101,7 @@ int Main(int argc, char** argv) {
   app.add_option("--log-level", level, "trace, debug, info, warn, error or off (stderr)")
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}))
       ->capture_default_str();
+  app.failure_message(UsageMessage);
   app.footer("Every verb: tessera VERB --help. Flags from a file: --flagfile=F.");
   app.parse_complete_callback([&] { TESSERA_CHECK(log::SetUp(level).ok()); });
   AddRun(&app, &context);
@@ -118,7 +115,7 @@ int Main(int argc, char** argv) {
   AddDoctor(&app, &context);
 
   if (const auto foreign = ForeignFlag(app, *expanded)) {
-    fmt::print(stderr, "tessera: {}\n", *foreign);
+    Note("tessera: {}\n", *foreign);
     return kUsageError;
   }
   std::vector<std::string> reversed(expanded->rbegin(), expanded->rend());  // CLI11 pops the back.
@@ -128,7 +125,7 @@ int Main(int argc, char** argv) {
     const bool asked = error.get_exit_code() == 0;  // --help, --version
     app.exit(error);
     if (asked && !std::cout.flush()) {
-      fmt::print(stderr, "tessera: the output could not be written to stdout\n");
+      Note("tessera: the output could not be written to stdout\n");
       return 1;
     }
     return asked ? 0 : kUsageError;

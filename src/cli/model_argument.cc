@@ -22,9 +22,7 @@ Result<ModelKind> ResolveModel(const std::string& model) {
 }
 
 Status RequireBundle(const std::string& folder) {
-  if (bundle::IsBundle(folder)) return {};
-  return NotFound(
-      fmt::format("--bundle {} is no bundle: there is no {} in it", folder, bundle::kManifestFile));
+  return bundle::CheckIsBundle(folder).WithContext("--bundle");
 }
 
 }  // namespace tessera::cli

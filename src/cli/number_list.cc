@@ -12,8 +12,6 @@ namespace tessera::cli {
 namespace {
 
 /// Far above any count of tokens; products of two stay in int64_t.
-constexpr int64_t kMaxNumber = int64_t{1} << 31;
-
 /// Takes digits from the front.
 std::optional<int64_t> TakeNumber(std::string_view* text) {
   int64_t value = 0;
@@ -57,7 +55,7 @@ std::optional<Range> ParseRange(std::string_view item) {
 
 }  // namespace
 
-Result<std::vector<int64_t>> ParseNumberList(std::string_view text, int64_t least) {
+Result<std::vector<int64_t>> ParseNumberList(std::string_view text, int64_t least, int64_t most) {
   std::vector<int64_t> numbers;
   for (bool more = true; more;) {
     const size_t comma = text.find(',');
@@ -65,10 +63,11 @@ Result<std::vector<int64_t>> ParseNumberList(std::string_view text, int64_t leas
     more = comma != std::string_view::npos;
     text.remove_prefix(more ? comma + 1 : text.size());
     const std::optional<Range> range = ParseRange(item);
-    if (!range || range->first < least)
-      return Fail(InvalidArgument(fmt::format(
-          "\"{:.40}\": expected whole numbers of at least {}: 512, 1,2,4, 128-512+128 or 1-32*2",
-          item, least)));
+    if (!range || range->first < least || range->last > most)
+      return Fail(
+          InvalidArgument(fmt::format("\"{:.40}\": expected whole numbers from {} to {}: "
+                                      "512, 1,2,4, 128-512+128 or 1-32*2",
+                                      item, least, most)));
     for (int64_t n = range->first; n <= range->last; n = n * range->multiply + range->add) {
       if (numbers.size() == kMaxNumbers)
         return Fail(
@@ -79,9 +78,9 @@ Result<std::vector<int64_t>> ParseNumberList(std::string_view text, int64_t leas
   return numbers;
 }
 
-CLI::Validator NumberList(int64_t least) {
-  const auto check = [least](const std::string& text) -> std::string {
-    const auto numbers = ParseNumberList(text, least);
+CLI::Validator NumberList(int64_t least, int64_t most) {
+  const auto check = [=](const std::string& text) -> std::string {
+    const auto numbers = ParseNumberList(text, least, most);
     return numbers.has_value() ? "" : numbers.error().message();
   };
   return CLI::Validator(check, "LIST");

@@ -13,6 +13,7 @@
 
 #include "cli/loaded_model.h"
 #include "cli/terminal.h"
+#include "cli/validators.h"
 #include "cli/verbs.h"
 
 #include "base/file.h"
@@ -199,7 +200,7 @@ Status FitWindow(const runtime::ModelShape& shape, Options* options, json::Array
         fmt::format("--window {} is more than the {} tokens of {}", options->window, room, limit));
   const std::string warning =
       fmt::format("window {} instead of {}: {} has {} tokens", room, options->window, limit, room);
-  fmt::print(stderr, "warning: {}\n", warning);
+  Note("warning: {}\n", warning);
   warnings->emplace_back(warning);
   options->window = room;
   return {};
@@ -246,7 +247,7 @@ void AddPerplexity(CLI::App* app, Context* context) {
   verb->add_option("FILE", options->file, "Text to score")->required();
   verb->add_flag("--ids", options->ids, "FILE is a JSON array of token ids");
   verb->add_option("--window", options->window, "Context length of the windows")
-      ->check(CLI::Range(2, 1 << 20))
+      ->check(WholeNumber(2, 1 << 20))
       ->capture_default_str();
   verb->add_option("--save", options->save,
                    "Store the logits of every scored position (float32) here");

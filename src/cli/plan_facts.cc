@@ -9,6 +9,7 @@
 #include "cli/model_argument.h"
 
 #include "bundle/bundle.h"
+#include "compiler/compile.h"
 #include "kernels/pack.h"
 #include "model/build.h"
 #include "model/footprint.h"
@@ -27,12 +28,6 @@ tensor::DType MainFormat(const BytesByFormat& bytes) {
   return best == bytes.end() ? tensor::DType::kF32 : best->first;
 }
 
-Result<int64_t> Context(int64_t wanted, int64_t own) {
-  if (wanted <= own) return wanted > 0 ? wanted : own;
-  return Fail(
-      InvalidArgument(fmt::format("--max-seq-len {} is more than the model's {}", wanted, own)));
-}
-
 Result<PlanFacts> ReadRepository(const std::string& path, int64_t context) {
   TESSERA_ASSIGN_OR_RETURN(const model::ModelSource source, model::OpenModel(path));
   TESSERA_ASSIGN_OR_RETURN(const graph::Graph graph,
@@ -47,7 +42,8 @@ Result<PlanFacts> ReadRepository(const std::string& path, int64_t context) {
   facts.layer_weights = footprint.parameters - footprint.embedding_parameters;
   facts.format = MainFormat(bytes);
   facts.has_kernels = kernels::CanPack(facts.format, source.config.hidden);
-  TESSERA_ASSIGN_OR_RETURN(facts.context, Context(context, source.config.context_length));
+  TESSERA_ASSIGN_OR_RETURN(facts.context,
+                           compiler::ContextLength(context, source.config.context_length));
   facts.weight_bytes = footprint.weight_bytes();
   facts.bytes_read_per_step = footprint.bytes_read_per_step;
   facts.kv_bytes = model::KvBytes(source.config, facts.context, kKvElementBytes);
@@ -94,7 +90,8 @@ Result<PlanFacts> ReadBundle(const std::string& path, int64_t context) {
   facts.name = bundle.manifest.model;
   facts.format = MainFormat(bytes);
   facts.has_kernels = kernels::CanPack(facts.format, program.dims.hidden);
-  TESSERA_ASSIGN_OR_RETURN(facts.context, Context(context, program.dims.max_seq_len));
+  TESSERA_ASSIGN_OR_RETURN(facts.context,
+                           compiler::ContextLength(context, program.dims.max_seq_len));
   facts.kv_bytes_per_token = static_cast<uint64_t>(program.dims.layers * program.dims.kv_heads *
                                                    program.dims.head_dim * 2) *
                              kKvElementBytes;

@@ -5,12 +5,14 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <optional>
 
+#include "cli/bounded_lines.h"
 #include "cli/generation.h"
+#include "cli/limits.h"
 #include "cli/loaded_model.h"
 #include "cli/terminal.h"
 #include "cli/validators.h"
@@ -40,32 +42,22 @@ struct Options {
   std::optional<uint64_t> seed;
 };
 
-/// A line from the terminal or pipe; nothing at its end.
+/// Lines from the terminal or a pipe.
 class LineReader {
  public:
-  ~LineReader() { std::free(buffer_); }
-  LineReader() = default;
-  LineReader(const LineReader&) = delete;
-  LineReader& operator=(const LineReader&) = delete;
-
-  std::optional<std::string> Read(InterruptFlag* interrupt) {
+  /// Nothing at the end of stdin. The text is valid until the next call.
+  std::optional<BoundedLines::Line> Read(InterruptFlag* interrupt) {
     for (;;) {
       errno = 0;
-      const ssize_t size = ::getline(&buffer_, &capacity_, stdin);
-      if (size >= 0) {
-        std::string line(buffer_, static_cast<size_t>(size));
-        while (line.ends_with('\n') || line.ends_with('\r')) line.pop_back();
-        return line;
-      }
-      if (errno != EINTR || !interrupt->Take()) return std::nullopt;
+      if (const auto line = lines_.Next()) return line;
+      if (errno != EINTR) return std::nullopt;
       std::clearerr(stdin);
-      fmt::print(stderr, "\n(/exit or Ctrl-D ends the chat)\n> ");
+      if (interrupt->Take()) Note("\n(/exit or Ctrl-D ends the chat)\n> ");
     }
   }
 
  private:
-  char* buffer_ = nullptr;
-  size_t capacity_ = 0;
+  BoundedLines lines_{stdin, kMaxChatLineBytes};
 };
 
 json::Value Message(std::string_view role, std::string_view content) {
@@ -98,45 +90,56 @@ class Runner {
     const bool prompting = ::isatty(STDIN_FILENO) == 1;
     LineReader lines;
     if (prompting)
-      fmt::print(stderr, "{}: /help lists commands, Ctrl-C stops an answer, Ctrl-D ends\n",
-                 model_.name);
+      Note("{}: /help lists commands, Ctrl-C stops an answer, Ctrl-D ends\n", model_.name);
     for (;;) {
-      if (prompting) fmt::print(stderr, "> ");
+      if (prompting) Note("> ");
       const auto line = lines.Read(&interrupt_);
-      if (!line.has_value() || *line == "/exit" || *line == "/bye") break;
-      if (line->empty() || Command(*line)) continue;
+      if (!line.has_value() || line->text == "/exit" || line->text == "/bye") break;
+      if (!line->too_long && (line->text.empty() || Command(line->text))) continue;
       (void)interrupt_.Take();  // One that came as the last answer ended must not stop the next.
-      const auto answer = Say(*line);
-      if (answer.has_value()) continue;
-      // A chat goes on after a refused turn (too long, template error): the turn is taken back.
-      fmt::print(stderr, "tessera: {}\n", answer.error().ToString());
-      messages_.pop_back();
-      if (!prompting) return answer.error();
+      const Status status = line->too_long ? TooLong(*line) : Turn(line->text);
+      if (status.ok()) continue;
+      // A chat goes on after a refused turn (too long, template error); a script must not.
+      if (!prompting || std::ferror(stdout) != 0) return status;
+      Note("tessera: {}\n", status.ToString());
     }
-    if (prompting) fmt::print(stderr, "\n");
-    return {};
+    if (prompting) Note("\n");
+    return std::ferror(stdin) == 0 ? Status() : Unavailable("stdin cannot be read");
   }
 
  private:
+  static Status TooLong(const BoundedLines::Line& line) {
+    return InvalidArgument(
+        fmt::format("the line has {} bytes, at most {}", line.bytes, kMaxChatLineBytes));
+  }
+
+  /// A question and its answer; a failed one is taken back from the history.
+  Status Turn(std::string_view text) {
+    const size_t before = messages_.size();
+    const auto answer = Say(text);
+    if (!answer.has_value()) messages_.resize(before);
+    return StatusOf(answer);
+  }
+
   void ResetHistory() {
     messages_.clear();
     if (!system_.has_value()) system_ = options_.system;
     if (!system_->empty()) messages_.push_back(Message("system", *system_));
   }
 
-  bool Command(const std::string& line) {
+  bool Command(std::string_view line) {
     if (!line.starts_with('/')) return false;
     if (line == "/clear") {
       ResetHistory();
-      fmt::print(stderr, "history cleared\n");
+      Note("history cleared\n");
     } else if (line.starts_with("/system ")) {
       system_ = line.substr(8);
       ResetHistory();
-      fmt::print(stderr, "system prompt set, history cleared\n");
+      Note("system prompt set, history cleared\n");
     } else if (line == "/help") {
-      fmt::print(stderr,
-                 "/clear forgets the conversation\n/system TEXT sets the system prompt\n"
-                 "/exit ends\n");
+      Note(
+          "/clear forgets the conversation\n/system TEXT sets the system prompt\n"
+          "/exit ends\n");
     } else {
       return false;  // A question may begin with a slash.
     }
@@ -153,9 +156,8 @@ class Runner {
     sampling_ =
         engine::WithDefaults(options_.sampling, engine::WithDefaults(model_.sampling, otherwise));
     sampling_.seed = options_.seed.value_or(SystemRandom64());
-    fmt::print(stderr, "sampling: temperature {}, top_p {}, top_k {}, min_p {}, seed {}\n",
-               sampling_.temperature, sampling_.top_p, sampling_.top_k, sampling_.min_p,
-               sampling_.seed);
+    Note("sampling: temperature {}, top_p {}, top_k {}, min_p {}, seed {}\n", sampling_.temperature,
+         sampling_.top_p, sampling_.top_k, sampling_.min_p, sampling_.seed);
   }
 
   Result<Answer> Say(std::string_view text) {
@@ -187,23 +189,16 @@ class Runner {
     input.stop.eos_ids = model_.eos_ids;
     TESSERA_ASSIGN_OR_RETURN(
         Answer answer, Generate(engine_.get(), model_.tokenizer, std::move(input), &interrupt_,
-                                [](std::string_view text) {
-                                  std::fwrite(text.data(), 1, text.size(), stdout);
-                                  std::fflush(stdout);
-                                }));
-    std::fputc('\n', stdout);
-    std::fflush(stdout);
+                                [](std::string_view text) { return WriteStdout(text); }));
+    TESSERA_RETURN_IF_ERROR(WriteStdout("\n"));
     if (answer.interrupted) {
-      fmt::print(stderr, "(stopped)\n");
+      Note("(stopped)\n");
     } else {
-      fmt::print(
-          stderr, "{} prompt tokens at {:.1f} tok/s, {} tokens at {:.1f} tok/s{}\n",
-          answer.finish.prompt_tokens, answer.prefill_rate, answer.finish.generated_tokens,
-          answer.decode_rate,
-          answer.finish.reason == engine::FinishReason::kLength ? ", length limit reached" : "");
+      Note("{} prompt tokens at {:.1f} tok/s, {} tokens at {:.1f} tok/s{}\n",
+           answer.finish.prompt_tokens, answer.prefill_rate, answer.finish.generated_tokens,
+           answer.decode_rate,
+           answer.finish.reason == engine::FinishReason::kLength ? ", length limit reached" : "");
     }
-    if (std::ferror(stdout) != 0)
-      return Fail(Unavailable("the answer cannot be written to stdout"));
     return answer;
   }
 
@@ -217,6 +212,17 @@ class Runner {
   InterruptFlag interrupt_;
 };
 
+Status CheckUsage(const Options& options, bool has_prompt, bool has_system) {
+  TESSERA_RETURN_IF_ERROR(RequireModel(options.load));
+  if (options.raw && !has_prompt)
+    return InvalidArgument("--raw completes a prompt: give one with -p");
+  if (options.raw && has_system)
+    return InvalidArgument(
+        "--raw completes the prompt as it is, without chat template: --system would have no "
+        "effect; leave one of them out");
+  return {};
+}
+
 }  // namespace
 
 void AddRun(CLI::App* app, Context* context) {
@@ -227,26 +233,24 @@ void AddRun(CLI::App* app, Context* context) {
   verb->add_flag("--raw", options->raw, "Plain completion of the prompt, without chat template");
   verb->add_option("-n,--max-tokens", options->max_tokens,
                    "At most so many tokens (0 = until the model ends)")
-      ->check(AtLeast(0));
+      ->check(WholeNumber(0));
   verb->add_option("--system", options->system, "System prompt");
   verb->add_option("--temperature", options->sampling.temperature,
                    "0 = always the most likely token")
-      ->check(CLI::Range(0.0, 100.0));
+      ->check(Number(0, 100));
   verb->add_option("--top-p", options->sampling.top_p, "Smallest set with this probability")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(Number(0, 1));
   verb->add_option("--top-k", options->sampling.top_k, "The k most likely tokens (0 = all)")
-      ->check(AtLeast(0));
+      ->check(WholeNumber(0));
   verb->add_option("--min-p", options->sampling.min_p,
                    "Tokens at least this likely, relative to the best")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(Number(0, 1));
   verb->add_option("--seed", options->seed, "Same seed, same answer");
   verb->callback([options, context, verb] {
-    if (const Status status = RequireModel(options->load); !status.ok())
+    const bool once = verb->count("--prompt") > 0;
+    if (const Status status = CheckUsage(*options, once, verb->count("--system") > 0); !status.ok())
       return ReportUsage(context, status);
     RunVerb(context, [&]() -> Status {
-      const bool once = verb->count("--prompt") > 0;
-      if (options->raw && !once)
-        return InvalidArgument("--raw completes a prompt: give one with -p");
       TESSERA_ASSIGN_OR_RETURN(LoadedModel model, LoadModel(options->load));
       Runner runner(*options, std::move(model));
       TESSERA_RETURN_IF_ERROR(runner.Start());

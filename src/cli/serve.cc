@@ -13,7 +13,6 @@
 #include <csignal>
 #include <future>
 #include <memory>
-#include <thread>
 
 #include "cli/environment.h"
 #include "cli/loaded_model.h"
@@ -22,6 +21,7 @@
 #include "cli/verbs.h"
 
 #include "base/log.h"
+#include "base/thread.h"
 #include "engine/engine.h"
 #include "server/service.h"
 
@@ -47,26 +47,29 @@ struct Options {
   int drain_seconds = 30;
 };
 
-/// SIGTERM and SIGINT, taken by a thread of their own. Make it before any other thread: those made
+/// SIGTERM and SIGINT, taken by a thread of their own. Start it before any other thread: those made
 /// later inherit that the signals are blocked.
 class StopSignals {
  public:
-  StopSignals() {
+  Status Start() {
     sigset_t signals;
     sigemptyset(&signals);
     sigaddset(&signals, SIGTERM);
     sigaddset(&signals, SIGINT);
     ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
     // Detached, with its state shared: it may be waiting when the process ends.
-    std::thread([signals, state = state_] {
-      int signal = 0;
-      ::sigwait(&signals, &signal);
-      // Bundles appear by a rename, so nothing half-made can be left behind.
-      if (!state->is_serving) ::_exit(128 + signal);
-      state->first.set_value(signal);
-      ::sigwait(&signals, &signal);
-      ::_exit(1);  // An impatient second signal, although the owner is busy draining.
-    }).detach();
+    TESSERA_ASSIGN_OR_RETURN(
+        auto thread, StartThread("signals", [signals, state = state_] {
+          int signal = 0;
+          ::sigwait(&signals, &signal);
+          // Bundles appear by a rename, so nothing half-made can be left behind.
+          if (!state->is_serving) ::_exit(128 + signal);
+          state->first.set_value(signal);
+          ::sigwait(&signals, &signal);
+          ::_exit(1);  // An impatient second signal, although the owner is busy draining.
+        }));
+    thread.detach();
+    return {};
   }
 
   /// From now on the first signal is for Wait.
@@ -119,29 +122,28 @@ Result<server::ServiceOptions> MakeServiceOptions(const Options& options) {
 void PrintServing(const Options& options, const server::ServedModel& model,
                   const runtime::ModelShape& shape, const std::string& address) {
   const int64_t kv_tokens = shape.page_count * shape.page_tokens;
-  fmt::print(
-      stderr,
+  Note(
       "serving {} at {}://{}, context {} tokens, KV memory for {} tokens (at most {}), up to "
       "{} requests at a time\n",
       model.id, options.tls_certificate.empty() ? "http" : "https", address, shape.max_seq_len,
       kv_tokens, HumanBytes(static_cast<uint64_t>(kv_tokens * shape.kv_bytes_per_token)),
       options.max_batch);
   const engine::SamplingDefaults& defaults = model.defaults;
-  fmt::print(stderr,
-             "sampling unless a request says otherwise: temperature {}, top_p {}, top_k {}, "
-             "min_p {}, repetition_penalty {}\n",
-             defaults.temperature.value_or(1.0), defaults.top_p.value_or(1.0),
-             defaults.top_k.value_or(0), defaults.min_p.value_or(0.0),
-             defaults.repetition_penalty.value_or(1.0));
+  Note(
+      "sampling unless a request says otherwise: temperature {}, top_p {}, top_k {}, "
+      "min_p {}, repetition_penalty {}\n",
+      defaults.temperature.value_or(1.0), defaults.top_p.value_or(1.0), defaults.top_k.value_or(0),
+      defaults.min_p.value_or(0.0), defaults.repetition_penalty.value_or(1.0));
 }
 
 Status Serve(const Options& options) {
   StopSignals signals;
+  TESSERA_RETURN_IF_ERROR(signals.Start());
   TESSERA_ASSIGN_OR_RETURN(server::ServiceOptions service_options, MakeServiceOptions(options));
   TESSERA_ASSIGN_OR_RETURN(auto service,
                            server::HttpService::Listen(std::move(service_options), Clock::Real()));
-  fmt::print(stderr, "listening on {}, loading {}\n", service->address(),
-             options.load.model.empty() ? options.load.bundle : options.load.model);
+  Note("listening on {}, loading {}\n", service->address(),
+       options.load.model.empty() ? options.load.bundle : options.load.model);
   LoadOptions load = options.load;
   load.kv.max_sequences = std::min(kDefaultFullSequences, options.max_batch);
   TESSERA_ASSIGN_OR_RETURN(LoadedModel loaded, LoadModel(load));
@@ -157,8 +159,8 @@ Status Serve(const Options& options) {
   service->Serve(std::move(model), std::move(engine));
 
   const int signal = signals.Wait();
-  fmt::print(stderr, "{}: finishing running requests, at most {} s\n",
-             signal == SIGTERM ? "SIGTERM" : "SIGINT", options.drain_seconds);
+  Note("{}: finishing running requests, at most {} s\n", signal == SIGTERM ? "SIGTERM" : "SIGINT",
+       options.drain_seconds);
   return service->Drain(std::chrono::seconds(options.drain_seconds));
 }
 
@@ -169,18 +171,19 @@ void AddServe(CLI::App* app, Context* context) {
   CLI::App* verb = app->add_subcommand("serve", "One model behind the OpenAI API");
   AddServingOptions(verb, &options->load);
   verb->add_option("--host", options->host, "Address to listen on")
-      ->check(NotEmpty())
+      ->check(PlainText())
       ->capture_default_str();
   verb->add_option("--port", options->port, "Port to listen on (0 = any free one)")
+      ->check(WholeNumber(0, 65535))
       ->capture_default_str();
   verb->add_option(
           "--served-model-name", options->served_names,
           "What clients name in `model`; the first one is reported (default: the model's own)")
-      ->check(NotEmpty())
+      ->check(PlainText())
       ->delimiter(',');
   verb->add_option("--api-key", options->api_key,
                    "Ask for this bearer key (else $TESSERA_API_KEY; none = open)")
-      ->check(NotEmpty());
+      ->check(PlainText());
   verb->add_option("--cors-origin", options->cors_origin,
                    "Let pages of this origin call (* = any)");
   verb->add_option("--tls-cert", options->tls_certificate, "PEM certificate chain; serves https");
@@ -189,19 +192,19 @@ void AddServe(CLI::App* app, Context* context) {
       ->check(CLI::IsMember({"vllm", "none"}))
       ->capture_default_str();
   verb->add_option("--queue-length", options->queue_length, "Requests that may wait; beyond it 429")
-      ->check(CLI::Range(1, 1 << 20))
+      ->check(WholeNumber(1, 1 << 20))
       ->capture_default_str();
   verb->add_option("--http-threads", options->http_threads,
                    "Threads that parse, tokenise and render")
-      ->check(CLI::Range(1, 256))
+      ->check(WholeNumber(1, 256))
       ->capture_default_str();
   verb->add_option("--drain-seconds", options->drain_seconds,
                    "Patience with running requests at SIGTERM")
-      ->check(CLI::Range(0, 86400))
+      ->check(WholeNumber(0, 86400))
       ->capture_default_str();
   verb->add_option("--max-batch,--max-num-seqs", options->max_batch,
                    "Requests that are answered at the same time")
-      ->check(CLI::Range(int64_t{1}, options->load.max_rows))
+      ->check(WholeNumber(1, options->load.max_rows))
       ->capture_default_str();
   verb->callback([options, context] {
     if (const Status status = RequireModel(options->load); !status.ok())

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/terminal.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 
 namespace tessera::cli {
 namespace {
@@ -45,6 +48,30 @@ bool StdoutIsTerminal() {
   return ::isatty(STDOUT_FILENO) == 1;
 }
 
+void ReserveStandardStreams() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
+    // The lowest free number is `fd`.
+    (void)::open("/dev/null", fd == STDOUT_FILENO ? O_RDONLY : O_WRONLY);
+  }
+}
+
+Status FlushStdout() {
+  errno = 0;
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return {};
+  return Unavailable(fmt::format("the output could not be written to stdout{}{}",
+                                 errno != 0 ? ": " : "", errno != 0 ? std::strerror(errno) : ""));
+}
+
+Status WriteStdout(std::string_view text) {
+  (void)std::fwrite(text.data(), 1, text.size(), stdout);  // FlushStdout sees its failure.
+  return FlushStdout();
+}
+
+void WriteStderr(std::string_view text) {
+  (void)std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
 Progress::Progress(std::string_view title, const Clock& clock)
     : title_(title), clock_(clock), begin_(clock.Now()), drawn_(begin_) {}
 
@@ -65,17 +92,16 @@ void Progress::Update(uint64_t done, uint64_t total) {
   const int filled = static_cast<int>(share * kBarCells);
   const std::string left =
       rate > 0 && total >= done ? HumanDuration(static_cast<double>(total - done) / rate) : "?";
-  fmt::print(stderr, "{}{} [{:#<{}}{:.<{}}] {} of {}, {}/s, {} left", kEraseLine, title_, "",
-             filled, "", kBarCells - filled, HumanBytes(done), HumanBytes(total),
-             HumanBytes(static_cast<uint64_t>(rate)), left);
+  Note("{}{} [{:#<{}}{:.<{}}] {} of {}, {}/s, {} left", kEraseLine, title_, "", filled, "",
+       kBarCells - filled, HumanBytes(done), HumanBytes(total),
+       HumanBytes(static_cast<uint64_t>(rate)), left);
   std::fflush(stderr);
 }
 
 void Progress::Finish() {
   finished_ = true;
   if (visible_) std::fputs(kEraseLine, stderr);
-  fmt::print(stderr, "{}: {} in {}\n", title_, HumanBytes(done_),
-             HumanDuration(Seconds(clock_.Now() - begin_)));
+  Note("{}: {} in {}\n", title_, HumanBytes(done_), HumanDuration(Seconds(clock_.Now() - begin_)));
 }
 
 }  // namespace tessera::cli

@@ -4,11 +4,15 @@
 // durations in readable units. Answers and facts go to stdout and never through here.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/clock.h"
+#include "base/status.h"
 
 namespace tessera::cli {
 
@@ -18,6 +22,23 @@ std::string HumanBytes(uint64_t bytes);
 std::string HumanDuration(double seconds);
 bool StderrIsTerminal();
 bool StdoutIsTerminal();
+
+/// Puts /dev/null where the caller left descriptor 0, 1 or 2 closed, so that no file opened later
+/// takes their number and receives their text. Reads of stdin and writes to stdout still fail:
+/// an answer that nobody can get is an error; notes to stderr vanish. First call of main.
+void ReserveStandardStreams();
+/// Writes all that waits for stdout. kUnavailable, with the reason if the system gives one, when it
+/// or anything before it was lost: a full disk, a reader that went away.
+Status FlushStdout();
+/// The same after writing `text`.
+Status WriteStdout(std::string_view text);
+/// Writes to stderr. A stderr that is full, closed or without reader loses the text and nothing
+/// else: what is told on the way never ends the work.
+void WriteStderr(std::string_view text);
+template <typename... Args>
+void Note(fmt::format_string<Args...> format, Args&&... args) {
+  WriteStderr(fmt::format(format, std::forward<Args>(args)...));
+}
 
 /// A progress bar with bytes, rate and time left. On a terminal it redraws at most ten times a
 /// second; elsewhere it prints nothing, and Finish() one line. Not thread-safe.

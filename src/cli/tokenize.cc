@@ -8,6 +8,7 @@
 
 #include "cli/bounded_lines.h"
 #include "cli/model_argument.h"
+#include "cli/terminal.h"
 #include "cli/text_source.h"
 #include "cli/verbs.h"
 
@@ -40,10 +41,8 @@ Status AnswerLines(const std::function<std::string(std::string_view)>& answer) {
                                                            line->bytes, text::kMaxJsonLineBytes)))
              : answer(line->text)) +
         "\n";
-    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) break;
-    std::fflush(stdout);
+    TESSERA_RETURN_IF_ERROR(WriteStdout(text));  // Nobody may be there to read the next.
   }
-  if (std::ferror(stdout) != 0) return Unavailable("the answers cannot be written to stdout");
   if (std::ferror(stdin) != 0) return Unavailable("stdin cannot be read");
   return {};
 }

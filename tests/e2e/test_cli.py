@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import TINY, start_server, tessera
+from conftest import TESSERA, TINY, start_server, tessera
 
 HF = TINY / "hf"
 
@@ -48,8 +50,24 @@ def test_text_verbs_say_it_too(verb: str) -> None:
     (("run", HF, "-c", "4096"), "-c: name it --max-seq-len"),
     (("serve", "--model-path", HF), "--model-path: not built yet in this verb"),
     (("compile", HF, "--offline"), "--offline: not built yet"),
-    (("compile", HF, "--bs-decode", "0"), '"0": expected a whole number of at least 1'),
+    (("compile", HF, "--bs-decode", "0"), '"0": expected whole numbers from 1 to 1048576'),
     (("run", HF, "--kv-memory", "much"), '"much" is no size'),
+    (("run", HF, "-p", "a", "-n", "1e20"), '"1e20": expected a whole number of at least 0'),
+    (("run", HF, "-p", "a", "-n", "1" + "0" * 300), "expected a whole number of at least 0"),
+    (("run", HF, "-p", "a", "--temperature", "nan"), '"nan": expected a number from 0 to 100'),
+    (("run", HF, "-p", "a", "--threads", "1", "--threads", "2"), "--threads may be given once"),
+    (("run", HF, "--raw"), "--raw completes a prompt: give one with -p"),
+    (("run", HF, "--raw", "-p", "a", "--system", "b"), "--system would have no effect"),
+    (("bench", HF, "-n", "-1"), '"-1": expected whole numbers from 0 to 16777216'),
+    (("bench", HF, "-p", "1", "-p", "2"), "--n-prompt may be given once"),
+    (("bench", HF, "-b", "65537"), '"65537": expected whole numbers from 1 to 65536'),
+    (("compile", HF, "--bs-prefill", "1", "--bs-prefill", "4"), "--bs-prefill may be given once"),
+    (("compile", HF, "--bs-decode", "1,1048577"), '"1048577": expected whole numbers'),
+    (("compile", HF, "--device-block-count", "1073741825"), "from 0 to 1073741824"),
+    (("compile", HF, "--block-seq-stride", "4097"), "from 16 to 4096"),
+    (("plan", HF, "--max-seq-len", "16777217"), "from 0 to 16777216"),
+    (("serve", HF, "--port", "65536"), '"65536": expected a whole number from 0 to 65535'),
+    (("serve", HF, "--served-model-name", "a\nb"), "control character"),
     (("serve", HF, "--host", ""), "is empty; leave the flag out"),
     (("serve", HF, "--api-key", ""), "is empty; leave the flag out"),
     (("serve",), "MODEL (or --bundle DIR) is required"),
@@ -57,7 +75,55 @@ def test_text_verbs_say_it_too(verb: str) -> None:
     (("compile",), "MODEL (or --hf-model) is required"),
 ])
 def test_wrong_usage_gets_one_precise_answer(args: tuple[str, ...], says: str) -> None:
-    assert says in refused(2, *args)
+    text = refused(2, *args)
+    assert says in text and text.startswith("tessera: ")
+    assert text.count("\n") == 1 and len(text) < 300
+
+
+@pytest.mark.parametrize("verb", ["run", "serve", "bench", "plan", "compile", "perplexity"])
+def test_the_longest_sequence_is_the_models(verb: str, tmp_path: Path) -> None:
+    more = {"run": ("-p", "a"), "serve": ("--port", "0"), "perplexity": (__file__,)}.get(verb, ())
+    text = refused(1, verb, HF, *more, "--max-seq-len", "1025")
+    assert "--max-seq-len 1025 is more than the model's 1024" in text
+
+
+def test_batch_sizes_are_ascending(tmp_path: Path) -> None:
+    for sizes in ("4,4", "4,1"):
+        assert "expected ascending numbers" in refused(
+            1, "compile", HF, "--bs-prefill", sizes, "--cache-dir", tmp_path)
+    done = tessera("compile", HF, "--bs-prefill", "1,2", "--cache-dir", tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_foreign_manifest_makes_no_bundle(tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text('{"name": "My App", "icons": []}')
+    assert "its manifest.json is not one of Tessera's" in refused(
+        1, "run", "--bundle", tmp_path, "-p", "x")
+    assert "holds no *.safetensors" in refused(1, "run", tmp_path, "-p", "x")
+    for file in HF.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    done = tessera("run", tmp_path, "--raw", "-p", "a", "-n", "1", "--cache-dir", tmp_path / "cache")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_path_that_is_no_utf8_gives_a_bundle_that_opens(tmp_path: Path) -> None:
+    folder = os.fsencode(tmp_path) + b"/caf\xe9"
+    os.mkdir(folder)
+    model = folder + b"/m\xff.gguf"
+    with open(model, "wb") as file:
+        file.write((TINY / "tiny-f16.gguf").read_bytes())
+    for _ in range(2):  # Made, then reused.
+        done = subprocess.run(
+            [os.fsencode(TESSERA), b"compile", model, b"--json", b"--cache-dir",
+             os.fsencode(tmp_path / "cache")], capture_output=True, check=False)
+        assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["reused"]
+    manifest = json.loads((Path(report["bundle"]) / "manifest.json").read_text())
+    assert manifest["model"] == "m\\xFF"
+    assert manifest["source"]["repository"].endswith("caf\\xE9/m\\xFF.gguf")
+    run = tessera("run", report["bundle"], "--raw", "-p", "a", "-n", "1")
+    assert run.returncode == 0, run.stderr
 
 
 def test_a_bundle_keeps_the_options_it_was_made_with(bundle: Path, tmp_path: Path) -> None:
