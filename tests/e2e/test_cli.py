@@ -93,6 +93,9 @@ def test_batch_sizes_are_ascending(tmp_path: Path) -> None:
             1, "compile", HF, "--bs-prefill", sizes, "--cache-dir", tmp_path)
     done = tessera("compile", HF, "--bs-prefill", "1,2", "--cache-dir", tmp_path)
     assert done.returncode == 0, done.stderr
+    for blocks in ("1073741823", "1073741824"):
+        done = tessera("compile", HF, "--device-block-count", blocks, "--cache-dir", tmp_path)
+        assert done.returncode == 0, done.stderr
 
 
 def test_a_foreign_manifest_makes_no_bundle(tmp_path: Path) -> None:
