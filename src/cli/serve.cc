@@ -154,8 +154,8 @@ Status Serve(const Options& options) {
   engine_options.queue_length = options.queue_length;
   TESSERA_ASSIGN_OR_RETURN(
       auto engine, engine::Engine::Start(std::move(loaded.session), engine_options, Clock::Real()));
+  signals.BeginServing();  // Before the line that people and scripts wait for.
   PrintServing(options, model, shape, service->address());
-  signals.BeginServing();
   service->Serve(std::move(model), std::move(engine));
 
   const int signal = signals.Wait();
