@@ -37,7 +37,7 @@ constexpr ForeignFlag kForeignFlags[] = {
      "code of a model repository is never run, and none is needed: leave it out"},
     {"--enforce-eager", "there are no captured graphs to switch off: leave it out"},
     {"--enable-prefix-caching --no-enable-prefix-caching --cache-reuse --disable-radix-cache",
-     "not built yet: prompts are computed in full, no prefix is cached"},
+     "prefixes are cached unless serve has --prefix-cache off"},
     {"--enable-chunked-prefill --no-enable-chunked-prefill",
      "prompts are always computed in chunks, with the same answer: leave it out"},
     {"--chat-template-content-format",

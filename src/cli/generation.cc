@@ -114,7 +114,8 @@ Result<Answer> Generate(engine::Engine* engine,
   if (!answer.interrupted) give(rest.text);
   if (!taken.ok()) return Fail(taken);
   if (!answer.interrupted && !answer.finish.status.ok()) return Fail(answer.finish.status);
-  answer.prefill_rate = Rate(answer.finish.prompt_tokens, answer.finish.prefill);
+  answer.prefill_rate =
+      Rate(answer.finish.prompt_tokens - answer.finish.cached_tokens, answer.finish.prefill);
   answer.decode_rate = Rate(answer.finish.generated_tokens - 1, answer.finish.decode);
   return answer;
 }

@@ -34,7 +34,7 @@ struct Answer {
   bool interrupted = false;  // By Ctrl-C.
   /// Tokens a second of the decode phase; 0 for fewer than two tokens.
   double decode_rate = 0;
-  double prefill_rate = 0;
+  double prefill_rate = 0;  // Of the prompt tokens that were computed.
 };
 
 struct GenerateInput {

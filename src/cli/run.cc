@@ -194,9 +194,10 @@ class Runner {
     if (answer.interrupted) {
       Note("(stopped)\n");
     } else {
-      Note("{} prompt tokens at {:.1f} tok/s, {} tokens at {:.1f} tok/s{}\n",
-           answer.finish.prompt_tokens, answer.prefill_rate, answer.finish.generated_tokens,
-           answer.decode_rate,
+      const int64_t cached = answer.finish.cached_tokens;
+      Note("{} prompt tokens{} at {:.1f} tok/s, {} tokens at {:.1f} tok/s{}\n",
+           answer.finish.prompt_tokens, cached > 0 ? fmt::format(" ({} cached)", cached) : "",
+           answer.prefill_rate, answer.finish.generated_tokens, answer.decode_rate,
            answer.finish.reason == engine::FinishReason::kLength ? ", length limit reached" : "");
     }
     return answer;

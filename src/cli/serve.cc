@@ -13,6 +13,7 @@
 #include <csignal>
 #include <future>
 #include <memory>
+#include <optional>
 
 #include "cli/environment.h"
 #include "cli/loaded_model.h"
@@ -43,6 +44,7 @@ struct Options {
   std::string metrics_compat = "vllm";
   int64_t max_batch = engine::kMaxRunningDefault;
   int64_t queue_length = engine::kQueueLengthDefault;
+  std::optional<uint64_t> prefix_cache_bytes;  // Absent: as much as KV memory has.
   int http_threads = 4;
   int drain_seconds = 30;
 };
@@ -119,6 +121,19 @@ Result<server::ServiceOptions> MakeServiceOptions(const Options& options) {
   return service;
 }
 
+/// Pages of the prefix cache.
+Result<int64_t> PrefixCachePages(const std::optional<uint64_t>& bytes,
+                                 const runtime::ModelShape& shape) {
+  if (!bytes.has_value()) return engine::kPrefixCachePagesDefault;
+  const auto page_bytes = static_cast<uint64_t>(shape.page_tokens * shape.kv_bytes_per_token);
+  if (*bytes > 0 && *bytes < page_bytes)
+    return Fail(InvalidArgument(fmt::format(
+        "--prefix-cache: {} bytes are less than one page of {} tokens, which needs {}; \"off\" "
+        "switches the cache off",
+        *bytes, shape.page_tokens, page_bytes)));
+  return static_cast<int64_t>(*bytes / page_bytes);
+}
+
 void PrintServing(const Options& options, const server::ServedModel& model,
                   const runtime::ModelShape& shape, const std::string& address) {
   const int64_t kv_tokens = shape.page_count * shape.page_tokens;
@@ -152,6 +167,8 @@ Status Serve(const Options& options) {
   engine::EngineOptions engine_options;
   engine_options.max_running = options.max_batch;
   engine_options.queue_length = options.queue_length;
+  TESSERA_ASSIGN_OR_RETURN(engine_options.prefix_cache_pages,
+                           PrefixCachePages(options.prefix_cache_bytes, shape));
   TESSERA_ASSIGN_OR_RETURN(
       auto engine, engine::Engine::Start(std::move(loaded.session), engine_options, Clock::Real()));
   signals.BeginServing();  // Before the line that people and scripts wait for.
@@ -191,6 +208,11 @@ void AddServe(CLI::App* app, Context* context) {
   verb->add_option("--metrics-compat", options->metrics_compat, "Twin metric names: vllm or none")
       ->check(CLI::IsMember({"vllm", "none"}))
       ->capture_default_str();
+  verb->add_option("--prefix-cache", options->prefix_cache_bytes,
+                   "KV memory that prompts' beginnings may keep while nobody uses them, given up "
+                   "when a request needs it; \"off\" computes every prompt in full (default: all "
+                   "of --kv-memory)")
+      ->transform(ByteSizeOrOff());
   verb->add_option("--queue-length", options->queue_length, "Requests that may wait; beyond it 429")
       ->check(WholeNumber(1, 1 << 20))
       ->capture_default_str();

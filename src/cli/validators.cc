@@ -68,6 +68,15 @@ CLI::Validator ByteSize() {
   return CLI::Validator(convert, "SIZE");
 }
 
+CLI::Validator ByteSizeOrOff() {
+  const auto convert = [size = ByteSize()](std::string& text) -> std::string {
+    if (text != "off") return size(text);
+    text = "0";
+    return {};
+  };
+  return CLI::Validator(convert, "SIZE|off");
+}
+
 CLI::Validator PlainText() {
   const auto check = [](const std::string& text) -> std::string {
     if (text.empty()) return "is empty; leave the flag out instead";

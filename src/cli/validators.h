@@ -22,6 +22,9 @@ CLI::Validator Number(double low, double high);
 /// A size as ParseByteSize takes it, for an option's transform(): the option gets bytes.
 CLI::Validator ByteSize();
 
+/// The same, or "off", which gives 0.
+CLI::Validator ByteSizeOrOff();
+
 /// UTF-8 without control characters, and not "": an empty address or key would quietly mean "all
 /// interfaces" or "no key".
 CLI::Validator PlainText();

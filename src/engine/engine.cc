@@ -135,7 +135,7 @@ class Engine::Impl {
 
  private:
   void Run(std::promise<Status> proven) {
-    EngineCore core(session_.get(), options_.max_running, &clock_);
+    EngineCore core(session_.get(), {options_.max_running, options_.prefix_cache_pages}, &clock_);
     Status status = ProveSession(session_.get());
     const bool works = status.ok();
     {
@@ -230,6 +230,8 @@ Result<std::unique_ptr<Engine>> Engine::Start(std::unique_ptr<runtime::Session> 
   TESSERA_CHECK(session != nullptr);
   if (options.max_running < 1 || options.queue_length < 1)
     return Fail(InvalidArgument("max_running and queue_length must be at least 1"));
+  if (options.prefix_cache_pages < 0)
+    return Fail(InvalidArgument("prefix_cache_pages must not be negative"));
   if (MaxSequenceTokens(session->shape()) < 2)
     return Fail(InvalidArgument("the KV pool is too small for a prompt and one token"));
   auto impl = std::make_unique<Impl>(std::move(session), options, clock);

@@ -29,6 +29,8 @@ namespace tessera::engine {
 struct EngineOptions {
   int64_t max_running = kMaxRunningDefault;    // Sequences in one step.
   int64_t queue_length = kQueueLengthDefault;  // Requests that may wait.
+  /// Pages that the prefix cache may keep while nobody uses them; 0: no prefix is cached.
+  int64_t prefix_cache_pages = kPrefixCachePagesDefault;
 };
 
 class Engine {

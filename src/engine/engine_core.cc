@@ -15,13 +15,14 @@ bool Contains(std::span<const TokenId> ids, TokenId id) {
 
 }  // namespace
 
-EngineCore::EngineCore(runtime::Session* session, int64_t max_running, const Clock* clock)
+EngineCore::EngineCore(runtime::Session* session, const CoreOptions& options, const Clock* clock)
     : session_(session),
       shape_(session->shape()),
-      max_running_(max_running),
+      options_(options),
       clock_(clock),
-      pool_(shape_.page_count) {
-  TESSERA_CHECK(max_running > 0);
+      pool_(shape_.page_count),
+      cache_(&pool_, shape_.page_tokens, options.prefix_cache_pages) {
+  TESSERA_CHECK(options.max_running > 0);
   TESSERA_CHECK(shape_.page_tokens > 0 && shape_.max_rows > 0 && shape_.vocab_size > 0);
   UpdateGauges();
 }
@@ -30,6 +31,9 @@ void EngineCore::Add(RequestId id, Request request) {
   TESSERA_CHECK(CheckRequest(request, shape_).ok());
   TESSERA_CHECK(sequences_.empty() || sequences_.back()->id < id);
   sequences_.push_back(std::make_unique<Sequence>(id, std::move(request)));
+  Sequence& sequence = *sequences_.back();
+  sequence.shares_prefix = sequence.request.cache_prompt && options_.prefix_cache_pages > 0;
+  if (!sequence.shares_prefix) sequence.cache_miss.reason = CacheMiss::Reason::kOff;
   UpdateGauges();
 }
 
@@ -52,6 +56,7 @@ void EngineCore::Step() {
   const Decision decision = Plan();
   TESSERA_CHECK(!decision.work.empty());
   Preempt(decision.preempt);
+  Admit(decision.work);
   PrepareChunks(decision.work);
   const auto logits = session_->Step(chunks_);
   ++stats_.steps;
@@ -76,43 +81,86 @@ void EngineCore::ExpireDeadlines() {
   UpdateGauges();
 }
 
-Decision EngineCore::Plan() const {
+Decision EngineCore::Plan() {
   std::vector<SequenceView> views;
   views.reserve(sequences_.size());
-  for (const auto& sequence : sequences_) views.push_back(sequence->view());
-  return Schedule(views, {shape_.max_rows, max_running_, shape_.page_tokens, pool_.free()});
+  int64_t places = options_.max_running;
+  for (const auto& sequence : sequences_) places -= sequence->is_running ? 1 : 0;
+  for (auto& sequence : sequences_) {
+    sequence->UpdatePageKeys(shape_.page_tokens);
+    // Those behind the last free place cannot join: looking them up is idle work.
+    const bool may_join = !sequence->is_running && places-- > 0;
+    views.push_back(sequence->View(
+        may_join && sequence->shares_prefix ? cache_.Find(sequence->tokens) : PrefixMatch{}));
+  }
+  return Schedule(views, {shape_.max_rows, options_.max_running, shape_.page_tokens,
+                          cache_.available(), pool_.users()});
 }
 
 void EngineCore::Preempt(std::span<const size_t> victims) {
   for (const size_t index : victims) {
     Sequence& sequence = *sequences_[index];
     TESSERA_CHECK(sequence.is_running);
-    pool_.Return(&sequence.pages);
+    LeavePages(&sequence);
     sequence.computed = 0;
     sequence.is_running = false;
     ++stats_.preemptions;
   }
 }
 
-void EngineCore::PrepareChunks(std::span<const Work> work) {
+void EngineCore::Admit(std::span<const Work> work) {
   const TimePoint now = clock_->Now();
+  // All shared pages first: taking pages for one newcomer must not cost another what it has found.
+  std::vector<Sequence*> newcomers;
+  for (const Work& item : work) {
+    Sequence& sequence = *sequences_[item.index];
+    if (sequence.is_running) continue;
+    sequence.is_running = true;
+    newcomers.push_back(&sequence);
+    if (!sequence.shares_prefix) continue;
+    if (!sequence.first_scheduled.has_value())
+      sequence.cache_miss = cache_.Find(sequence.tokens).miss;
+    cache_.Share(sequence.tokens, &sequence.pages);
+    sequence.computed = sequence.pages.stored * shape_.page_tokens;
+  }
+  for (Sequence* sequence : newcomers) {
+    if (sequence->shares_prefix) CopyTail(sequence);
+    if (sequence->first_scheduled.has_value()) continue;
+    sequence->first_scheduled = now;
+    sequence->cached_tokens = sequence->computed;
+  }
+}
+
+void EngineCore::CopyTail(Sequence* sequence) {
+  const auto tail = cache_.TakeTail(sequence->tokens, &sequence->pages);
+  if (!tail.has_value()) return;
+  TESSERA_CHECK(session_->CopyPage(tail->from, tail->to).ok());
+  sequence->computed += tail->tokens;
+}
+
+void EngineCore::LeavePages(Sequence* sequence) {
+  if (sequence->shares_prefix)
+    cache_.Store(std::span(sequence->tokens).first(static_cast<size_t>(sequence->computed)),
+                 /*with_rest=*/true, &sequence->pages);
+  cache_.Release(&sequence->pages);
+}
+
+void EngineCore::PrepareChunks(std::span<const Work> work) {
   chunks_.clear();
   int64_t rows_total = 0;
   for (const Work& item : work) {
     Sequence& sequence = *sequences_[item.index];
-    if (!sequence.first_scheduled.has_value()) sequence.first_scheduled = now;
-    sequence.is_running = true;
     const int64_t end = sequence.computed + item.rows;
-    const int64_t missing =
-        PagesFor(end, shape_.page_tokens) - static_cast<int64_t>(sequence.pages.size());
-    if (missing > 0) TESSERA_CHECK(pool_.TryTake(missing, &sequence.pages));
-    const bool is_last = end == static_cast<int64_t>(sequence.tokens.size());
+    const int64_t missing = PagesFor(end, shape_.page_tokens) - std::ssize(sequence.pages.ids);
+    if (missing > 0) TESSERA_CHECK(cache_.TryTake(missing, &sequence.pages));
+    TESSERA_CHECK(end <= std::ssize(sequence.tokens));
+    const bool is_last = end == std::ssize(sequence.tokens);
     chunks_.push_back(
         {.tokens =
              std::span(sequence.tokens)
                  .subspan(static_cast<size_t>(sequence.computed), static_cast<size_t>(item.rows)),
          .start = sequence.computed,
-         .pages = sequence.pages,
+         .pages = sequence.pages.ids,
          .logits = is_last ? runtime::Chunk::Logits::kLast : runtime::Chunk::Logits::kNone});
     rows_total += item.rows;
   }
@@ -132,7 +180,12 @@ void EngineCore::Advance(std::span<const Work> work, std::span<const float> logi
   for (size_t i = 0; i < work.size(); ++i) {
     Sequence& sequence = *sequences_[work[i].index];
     sequence.computed += work[i].rows;
-    if (chunks_[i].logits == runtime::Chunk::Logits::kNone) continue;
+    const bool is_last = chunks_[i].logits != runtime::Chunk::Logits::kNone;
+    // The begun page of a complete prompt, too, for those who have the same prompt.
+    if (sequence.shares_prefix)
+      cache_.Store(std::span(sequence.tokens).first(static_cast<size_t>(sequence.computed)),
+                   /*with_rest=*/is_last && sequence.generated() == 0, &sequence.pages);
+    if (!is_last) continue;
     TESSERA_CHECK((row + 1) * vocab <= logits.size());
     if (SampleToken(&sequence, logits.subspan(row * vocab, vocab)))
       sequences_[work[i].index].reset();
@@ -177,7 +230,8 @@ void EngineCore::CountToken(Sequence* sequence) {
   if (!sequence->first_token.has_value()) {
     sequence->first_token = now;
     stats_.prompt_tokens += sequence->prompt_tokens();
-    stats_.prefix_cache_queries += sequence->prompt_tokens();
+    if (sequence->shares_prefix) stats_.prefix_cache_queries += sequence->prompt_tokens();
+    stats_.prefix_cache_hits += sequence->cached_tokens;
     stats_.time_to_first_token.Observe(Seconds(now - sequence->request.arrival));
   } else {
     stats_.inter_token_latency.Observe(Seconds(now - sequence->last_token));
@@ -187,20 +241,14 @@ void EngineCore::CountToken(Sequence* sequence) {
 
 void EngineCore::Retire(Sequence* sequence, FinishReason reason, Status status,
                         int64_t kept_tokens) {
-  pool_.Return(&sequence->pages);
+  // After a failed step nothing more is said of what its pages hold.
+  if (reason == FinishReason::kError) {
+    cache_.Release(&sequence->pages);
+  } else {
+    LeavePages(sequence);
+  }
   const TimePoint now = clock_->Now();
-  const TimePoint scheduled = sequence->first_scheduled.value_or(now);
-  const TimePoint first = sequence->first_token.value_or(now);
-  Finish finish{.reason = reason,
-                .status = std::move(status),
-                .prompt_tokens = sequence->prompt_tokens(),
-                .generated_tokens = kept_tokens < 0 ? sequence->generated()
-                                                    : std::min(kept_tokens, sequence->generated()),
-                .cached_tokens = 0,
-                .queue = scheduled - sequence->request.arrival,
-                .prefill = first - scheduled,
-                .decode = sequence->first_token.has_value() ? sequence->last_token - first
-                                                            : Duration::zero()};
+  Finish finish = sequence->MakeFinish(reason, std::move(status), kept_tokens, now);
   CountFinish(sequence->request, finish, now, &stats_);
   events_.push_back({sequence->request.sink, std::move(finish)});
 }
@@ -214,6 +262,8 @@ void EngineCore::UpdateGauges() {
   stats_.waiting = static_cast<int64_t>(sequences_.size()) - stats_.running;
   stats_.kv_pages_used = pool_.used();
   stats_.kv_pages_total = pool_.total();
+  stats_.prefix_cache_pages = cache_.pages();
+  stats_.prefix_cache_evictions = cache_.evictions();
 }
 
 int64_t EngineCore::Deliver() {
@@ -229,26 +279,6 @@ int64_t EngineCore::Deliver() {
     }
   }
   return finished;
-}
-
-void EngineCore::CheckIntegrity() const {
-  pool_.CheckIntegrity();
-  std::vector<PageId> pages;
-  int64_t running = 0;
-  for (const auto& sequence : sequences_) {
-    TESSERA_CHECK(sequence != nullptr);
-    pages.insert(pages.end(), sequence->pages.begin(), sequence->pages.end());
-    running += sequence->is_running ? 1 : 0;
-    if (!sequence->is_running) TESSERA_CHECK(sequence->pages.empty() && sequence->computed == 0);
-    TESSERA_CHECK(sequence->computed >= 0);
-    TESSERA_CHECK(sequence->computed < static_cast<int64_t>(sequence->tokens.size()));
-    TESSERA_CHECK(static_cast<int64_t>(sequence->pages.size()) * shape_.page_tokens >=
-                  sequence->computed);
-  }
-  std::ranges::sort(pages);
-  TESSERA_CHECK(std::ranges::adjacent_find(pages) == pages.end());
-  TESSERA_CHECK(static_cast<int64_t>(pages.size()) == pool_.used());
-  TESSERA_CHECK(running <= max_running_);
 }
 
 }  // namespace tessera::engine

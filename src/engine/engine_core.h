@@ -8,9 +8,10 @@
 // publish statistics first: whoever sees a request finish also sees it counted.
 //
 // Invariants (CheckIntegrity):
-//   1. The pages of all sequences are distinct and, with the free ones, are the whole pool.
+//   1. A page has as many users as there are sequences that hold it; free, idle and used pages are
+//      the whole pool. Only pages that are stored in the prefix cache are held by more than one.
 //   2. A waiting sequence holds no page and has nothing computed.
-//   3. 0 <= computed < tokens; pages held cover `computed`.
+//   3. 0 <= computed < tokens; pages held cover `computed`; stored pages end before it.
 //   4. At most max_running sequences run.
 #pragma once
 
@@ -23,6 +24,8 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "engine/kv_pool.h"
+#include "engine/limits.h"
+#include "engine/prefix_cache.h"
 #include "engine/request.h"
 #include "engine/sampler.h"
 #include "engine/scheduler.h"
@@ -32,10 +35,15 @@
 
 namespace tessera::engine {
 
+struct CoreOptions {
+  int64_t max_running = kMaxRunningDefault;
+  int64_t prefix_cache_pages = kPrefixCachePagesDefault;  // As EngineOptions.
+};
+
 class EngineCore {
  public:
   /// `session` and `clock` must outlive the core.
-  EngineCore(runtime::Session* session, int64_t max_running, const Clock* clock);
+  EngineCore(runtime::Session* session, const CoreOptions& options, const Clock* clock);
 
   /// Requires CheckRequest(request) to be ok. The sequence waits for the next step.
   void Add(RequestId id, Request request);
@@ -60,8 +68,11 @@ class EngineCore {
   };
 
   void ExpireDeadlines();
-  Decision Plan() const;
+  Decision Plan();
   void Preempt(std::span<const size_t> victims);
+  /// Gives the waiting sequences of `work` the pages that the prefix cache has for them.
+  void Admit(std::span<const Work> work);
+  void CopyTail(Sequence* sequence);
   void PrepareChunks(std::span<const Work> work);
   void FailBatch(std::span<const Work> work, const Status& status);
   void Advance(std::span<const Work> work, std::span<const float> logits);
@@ -69,14 +80,17 @@ class EngineCore {
   bool SampleToken(Sequence* sequence, std::span<const float> row);
   void CountToken(Sequence* sequence);
   void Retire(Sequence* sequence, FinishReason reason, Status status, int64_t kept_tokens);
+  /// Leaves what the sequence has computed to the prefix cache and gives all its pages back.
+  void LeavePages(Sequence* sequence);
   void RemoveRetired();
   void UpdateGauges();
 
   runtime::Session* session_;
   const runtime::ModelShape shape_;
-  const int64_t max_running_;
+  const CoreOptions options_;
   const Clock* clock_;
   KvPool pool_;
+  PrefixCache cache_;
   Sampler sampler_;
   Stats stats_;
   std::vector<std::unique_ptr<Sequence>> sequences_;  // In order of arrival; null once retired.

@@ -3,106 +3,26 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <chrono>
-#include <map>
-#include <set>
+#include <limits>
 
 #include "engine/limits.h"
+#include "support/core_harness.h"
 #include "support/fake_session.h"
 
 namespace tessera::engine {
 namespace {
 
 using std::chrono::milliseconds;
+using testing::CoreHarness;
+using testing::Expected;
 using testing::FakeSession;
 using testing::FakeSessionOptions;
-
-class FakeClock : public Clock {
- public:
-  TimePoint Now() const override { return now; }
-  int64_t UnixSeconds() const override { return 1'700'000'000; }
-  TimePoint now{std::chrono::seconds(1000)};
-};
-
-struct Recorder : Sink {
-  void OnToken(TokenOutput token) override {
-    EXPECT_FALSE(finish.has_value()) << "nothing comes after the finish";
-    tokens.push_back(token.id);
-    outputs.push_back(std::move(token));
-  }
-  void OnFinish(Finish f) override {
-    EXPECT_FALSE(finish.has_value()) << "one finish";
-    finish = std::move(f);
-  }
-  std::vector<TokenId> tokens;
-  std::vector<TokenOutput> outputs;
-  std::optional<Finish> finish;
-};
-
-std::vector<TokenId> Prompt(size_t length, int32_t salt = 0) {
-  std::vector<TokenId> prompt(length);
-  for (size_t i = 0; i < length; ++i)
-    prompt[i] = static_cast<TokenId>((i * 7 + static_cast<size_t>(salt) * 31) % 250);
-  return prompt;
-}
-
-struct Harness {
-  explicit Harness(FakeSessionOptions options = {}, int64_t max_running = 4)
-      : session(std::move(options)), core(&session, max_running, &clock) {}
-
-  std::shared_ptr<Recorder> Add(Request request) {
-    auto recorder = std::make_shared<Recorder>();
-    request.sink = recorder;
-    request.arrival = clock.now;
-    EXPECT_TRUE(CheckRequest(request, session.shape()).ok())
-        << CheckRequest(request, session.shape()).ToString();
-    core.Add(++last_id, std::move(request));
-    return recorder;
-  }
-  std::shared_ptr<Recorder> Add(std::vector<TokenId> prompt, int64_t max_tokens) {
-    Request request;
-    request.prompt = std::move(prompt);
-    request.stop.max_tokens = max_tokens;
-    request.sampling.temperature = 0;
-    return Add(std::move(request));
-  }
-  void Step() {
-    clock.now += milliseconds(10);
-    core.Step();
-    core.CheckIntegrity();
-    core.Deliver();
-  }
-  int Run(int limit = 10000) {
-    int steps = 0;
-    while (core.has_work() && steps < limit) {
-      Step();
-      ++steps;
-    }
-    EXPECT_FALSE(core.has_work());
-    EXPECT_EQ(core.stats().kv_pages_used, 0) << "all pages came back";
-    return steps;
-  }
-
-  FakeClock clock;
-  FakeSession session;
-  EngineCore core;
-  RequestId last_id = 0;
-};
-
-/// What the model says greedily after `prompt`, by asking it directly.
-std::vector<TokenId> Expected(const FakeSession& session, std::vector<TokenId> context, int64_t n) {
-  std::vector<TokenId> tokens;
-  for (int64_t i = 0; i < n; ++i) {
-    const std::vector<float> logits = session.Logits(context);
-    tokens.push_back(static_cast<TokenId>(std::ranges::max_element(logits) - logits.begin()));
-    context.push_back(tokens.back());
-  }
-  return tokens;
-}
+using testing::Prompt;
+using testing::Recorder;
 
 TEST(EngineCore, GeneratesWhatTheModelSays) {
-  Harness h;
+  CoreHarness h;
   const auto recorder = h.Add(Prompt(5), 12);
   EXPECT_EQ(h.Run(), 12);
   EXPECT_EQ(recorder->tokens, Expected(h.session, Prompt(5), 12));
@@ -113,14 +33,14 @@ TEST(EngineCore, GeneratesWhatTheModelSays) {
 }
 
 TEST(EngineCore, ALongPromptTakesSeveralStepsAndChangesNothing) {
-  Harness h;  // 64 rows a step.
+  CoreHarness h;  // 64 rows a step.
   const auto recorder = h.Add(Prompt(130), 3);
   EXPECT_EQ(h.Run(), 3 + 2);
   EXPECT_EQ(recorder->tokens, Expected(h.session, Prompt(130), 3));
 }
 
 TEST(EngineCore, CompanyInTheBatchChangesNothing) {
-  Harness h;
+  CoreHarness h;
   std::vector<std::shared_ptr<Recorder>> recorders;
   for (int i = 0; i < 9; ++i) {
     recorders.push_back(h.Add(Prompt(static_cast<size_t>(3 + 11 * i), i), 5 + i));
@@ -136,7 +56,7 @@ TEST(EngineCore, CompanyInTheBatchChangesNothing) {
 TEST(EngineCore, PreemptionChangesNothing) {
   FakeSessionOptions options;
   options.shape.page_count = 6;  // 96 positions for three sequences of up to 60.
-  Harness h(options);
+  CoreHarness h(options);
   std::vector<std::shared_ptr<Recorder>> recorders;
   for (int i = 0; i < 3; ++i) recorders.push_back(h.Add(Prompt(20, i), 40));
   h.Run();
@@ -150,7 +70,7 @@ TEST(EngineCore, PreemptionChangesNothing) {
 TEST(EngineCore, EndingTokensEndAndAreMarked) {
   FakeSessionOptions options;
   options.next = testing::Recite("hello", 10, 257);
-  Harness h(options);
+  CoreHarness h(options);
   Request request;
   request.prompt = {'x', 10};
   request.stop = {.max_tokens = 50, .min_tokens = 0, .eos_ids = {256, 257}, .stop_ids = {}};
@@ -175,7 +95,7 @@ TEST(EngineCore, EndingTokensEndAndAreMarked) {
 TEST(EngineCore, MinTokensHoldsTheEndBack) {
   FakeSessionOptions options;
   options.next = testing::Recite("", 10, 257);  // Wants to end at once.
-  Harness h(options);
+  CoreHarness h(options);
   Request request;
   request.prompt = {10};
   request.sampling.temperature = 0;
@@ -190,7 +110,7 @@ TEST(EngineCore, MinTokensHoldsTheEndBack) {
 }
 
 TEST(EngineCore, LogprobsComeWithTheirTokens) {
-  Harness h;
+  CoreHarness h;
   Request request;
   request.prompt = Prompt(4);
   request.sampling.temperature = 0;
@@ -208,7 +128,7 @@ TEST(EngineCore, LogprobsComeWithTheirTokens) {
 }
 
 TEST(EngineCore, CancelFreesPagesAtOnceInEveryState) {
-  Harness h({}, /*max_running=*/2);
+  CoreHarness h({}, {.max_running = 2});
   const auto decoding = h.Add(Prompt(4), 50);
   h.Step();
   const auto prefilling = h.Add(Prompt(200), 5);
@@ -236,7 +156,7 @@ TEST(EngineCore, CancelFreesPagesAtOnceInEveryState) {
 
 TEST(EngineCore, CancelAtEveryStepLeavesTheOthersAlone) {
   for (int at = 0; at < 16; ++at) {
-    Harness h;
+    CoreHarness h;
     const auto first = h.Add(Prompt(70, 1), 8);
     const auto victim = h.Add(Prompt(70, 2), 8);
     const auto last = h.Add(Prompt(70, 3), 8);
@@ -252,7 +172,7 @@ TEST(EngineCore, CancelAtEveryStepLeavesTheOthersAlone) {
 }
 
 TEST(EngineCore, ADeadlineEndsWaitingAndRunningRequests) {
-  Harness h({}, /*max_running=*/1);
+  CoreHarness h({}, {.max_running = 1});
   Request request;
   request.prompt = Prompt(4);
   request.stop.max_tokens = 100;
@@ -271,7 +191,7 @@ TEST(EngineCore, ADeadlineEndsWaitingAndRunningRequests) {
 TEST(EngineCore, AFailedStepFailsItsBatchAndTheEngineGoesOn) {
   FakeSessionOptions options;
   options.on_step = [](int64_t step) { return step == 2 ? Internal("broken") : Status(); };
-  Harness h(options, /*max_running=*/2);
+  CoreHarness h(options, {.max_running = 2});
   const auto a = h.Add(Prompt(4, 1), 10);
   const auto b = h.Add(Prompt(4, 2), 10);
   const auto c = h.Add(Prompt(4, 3), 10);
@@ -287,7 +207,7 @@ TEST(EngineCore, EveryStepMayFailOnceWithoutHarm) {
   for (int64_t bad = 0; bad < 12; ++bad) {
     FakeSessionOptions options;
     options.on_step = [bad](int64_t step) { return step == bad ? Internal("broken") : Status(); };
-    Harness h(options);
+    CoreHarness h(options);
     const auto a = h.Add(Prompt(100, 1), 6);
     const auto b = h.Add(Prompt(40, 2), 9);
     h.Run();
@@ -297,7 +217,7 @@ TEST(EngineCore, EveryStepMayFailOnceWithoutHarm) {
 }
 
 TEST(EngineCore, CountsAndTimesWhatItDoes) {
-  Harness h;
+  CoreHarness h;
   const auto recorder = h.Add(Prompt(70), 5);  // Two prefill steps.
   h.Run();
   const Stats& stats = h.core.stats();
@@ -316,7 +236,7 @@ TEST(EngineCore, CountsAndTimesWhatItDoes) {
 }
 
 TEST(EngineCore, AStopByTheConsumerCountsWhatItKept) {
-  Harness h;
+  CoreHarness h;
   const auto recorder = h.Add(Prompt(4), 50);
   for (int i = 0; i < 6; ++i) h.Step();
   h.core.End(1, FinishReason::kStop, {}, 4);
@@ -330,7 +250,7 @@ TEST(EngineCore, SeededSamplingDoesNotDependOnTheSchedule) {
   const auto run = [](int64_t max_rows, int company) {
     FakeSessionOptions options;
     options.shape.max_rows = max_rows;
-    Harness h(options);
+    CoreHarness h(options);
     Request request;
     request.prompt = Prompt(30);
     request.sampling = {.temperature = 1.3, .top_k = 40, .logit_bias = {}, .seed = 5, .stream = 1};

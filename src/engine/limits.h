@@ -12,6 +12,10 @@ namespace tessera::engine {
 inline constexpr int64_t kQueueLengthDefault = 256;
 /// Sequences in one step, when the caller names no other bound.
 inline constexpr int64_t kMaxRunningDefault = 16;
+/// Pages that the prefix cache may keep: as many as there are. Those in it can be had at any time.
+inline constexpr int64_t kPrefixCachePagesDefault = INT64_MAX;
+/// Pages that the prefix cache gave up and still knows by name, to say why a prompt missed them.
+inline constexpr int64_t kEvictedPagesRemembered = 4096;
 /// Alternatives reported per token; the largest number that any dialect asks for.
 inline constexpr int kTopLogprobsMax = 20;
 inline constexpr int64_t kStopTokenIdsMax = 64;

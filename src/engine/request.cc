@@ -19,4 +19,20 @@ std::string_view FinishReasonName(FinishReason reason) {
   return "unknown";
 }
 
+std::string_view CacheMissName(CacheMiss::Reason reason) {
+  switch (reason) {
+    case CacheMiss::Reason::kNone:
+      return "none";
+    case CacheMiss::Reason::kOff:
+      return "off";
+    case CacheMiss::Reason::kNeverStored:
+      return "never_stored";
+    case CacheMiss::Reason::kDiffers:
+      return "differs";
+    case CacheMiss::Reason::kEvicted:
+      return "evicted";
+  }
+  return "unknown";
+}
+
 }  // namespace tessera::engine

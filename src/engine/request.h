@@ -71,12 +71,27 @@ enum class FinishReason : uint8_t {
 };
 std::string_view FinishReasonName(FinishReason reason);
 
+/// Why the prefix cache did not have all of a prompt.
+struct CacheMiss {
+  enum class Reason : uint8_t {
+    kNone,         // It had all but the last token, which is always computed.
+    kOff,          // The cache is off, or the request did not want it.
+    kNeverStored,  // Nothing that is stored goes on behind `position`.
+    kDiffers,      // What is stored goes on with another token there.
+    kEvicted,      // It was stored, and given up for other pages.
+  };
+  Reason reason = Reason::kNone;
+  int64_t position = 0;  // First token of the prompt that was not found.
+};
+std::string_view CacheMissName(CacheMiss::Reason reason);
+
 struct Finish {
   FinishReason reason = FinishReason::kStop;
   Status status;  // Not ok for kCancelled, kDeadline and kError.
   int64_t prompt_tokens = 0;
   int64_t generated_tokens = 0;
   int64_t cached_tokens = 0;  // Prompt tokens whose KV was already there.
+  CacheMiss cache_miss;       // Of the first time that it was scheduled.
   Duration queue{};           // Arrival to first scheduled.
   Duration prefill{};         // First scheduled to first token.
   Duration decode{};          // First to last token.
@@ -96,6 +111,8 @@ struct Request {
   SamplingParams sampling;
   StopParams stop;
   int top_logprobs = -1;  // -1 = none, 0 = the chosen token's only.
+  /// Use the prefix cache, and leave what is computed to it. The tokens are the same either way.
+  bool cache_prompt = true;
   std::optional<TimePoint> deadline;
   TimePoint arrival{};  // When the client's request came in; before tokenising.
   std::shared_ptr<Sink> sink;

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "engine/kv_pool.h"
 
 namespace tessera::engine {
 namespace {
@@ -34,11 +33,15 @@ class Planner {
     for (size_t i = 0; i < views_.size() && rows_left_ > 0 && running_ < limits_.running; ++i) {
       const SequenceView& view = views_[i];
       if (view.is_running) continue;
-      // A prompt must fit as a whole, or it would only be preempted half way.
-      if (PagesFor(view.tokens, limits_.page_tokens) > pages_left_) return;
-      const int64_t rows = std::min(view.tokens - view.computed, rows_left_);
+      // A prompt must fit as a whole, or it would only be preempted half way. Shared pages that
+      // nobody uses now are there, but cannot be given up any more.
+      const int64_t pages =
+          PagesFor(view.tokens, limits_.page_tokens) - view.shared_pages + view.idle_pages;
+      if (pages > pages_left_) return;
       // Reserve what the rest of the prompt needs, so that the next newcomer does not take it.
-      pages_left_ -= PagesFor(view.tokens, limits_.page_tokens);
+      pages_left_ -= pages;
+      const int64_t rows =
+          IsBeingComputed(i) ? 0 : std::min(view.tokens - view.computed, rows_left_);
       rows_[i] = rows;
       rows_left_ -= rows;
       ++running_;
@@ -53,7 +56,23 @@ class Planner {
 
  private:
   int64_t NewPages(size_t i, int64_t rows) const {
-    return PagesFor(views_[i].computed + rows, limits_.page_tokens) - views_[i].pages;
+    return PagesFor(views_[i].computed + rows, limits_.page_tokens) - std::ssize(views_[i].pages);
+  }
+
+  /// Does an older sequence that runs in this step have the next page of `i` before it?
+  bool IsBeingComputed(size_t i) const {
+    const SequenceView& view = views_[i];
+    const int64_t page = view.shared_pages;
+    if (page >= std::ssize(view.page_keys)) return false;
+    const auto index = static_cast<size_t>(page);
+    for (size_t j = 0; j < i; ++j) {
+      const SequenceView& other = views_[j];
+      if (rows_[j] > 0 && page < std::ssize(other.page_keys) &&
+          other.computed < (page + 1) * limits_.page_tokens &&
+          other.page_keys[index] == view.page_keys[index])
+        return true;
+    }
+    return false;
   }
 
   void Give(size_t i, int64_t rows) {
@@ -75,7 +94,7 @@ class Planner {
   }
 
   void Preempt(size_t i) {
-    pages_left_ += views_[i].pages;
+    ReturnPages(i);
     if (rows_[i] > 0) {  // It had work in this step already: take that back too.
       pages_left_ += std::max<int64_t>(NewPages(i, rows_[i]), 0);
       rows_left_ += rows_[i];
@@ -86,8 +105,20 @@ class Planner {
     decision_.preempt.push_back(i);
   }
 
+  /// A page is there again when its last user gives it back.
+  void ReturnPages(size_t i) {
+    if (page_users_.empty())
+      page_users_.assign(limits_.page_users.begin(), limits_.page_users.end());
+    for (const PageId page : views_[i].pages) {
+      int32_t& users = page_users_[static_cast<size_t>(page)];
+      TESSERA_CHECK(users > 0);
+      if (--users == 0) ++pages_left_;
+    }
+  }
+
   std::span<const SequenceView> views_;
   const ScheduleLimits limits_;
+  std::vector<int32_t> page_users_;  // Without those preempted; empty until one is.
   std::vector<int64_t> rows_;
   std::vector<bool> preempted_;
   int64_t rows_left_ = 0;

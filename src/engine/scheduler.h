@@ -6,12 +6,17 @@
 // of the step goes to prompts in order of arrival, and waiting requests join when places and pages
 // allow. When pages run out, the youngest running sequence gives its pages back and waits again;
 // its tokens are computed anew later (the determinism rule makes that invisible).
+//
+// Sequences with a common beginning share pages (prefix_cache.h). A newcomer whose next page an
+// older sequence is about to compute is held: it keeps its place, and computes nothing that it will
+// find in the cache after the step. Only older ones hold younger ones, so the oldest never waits.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "engine/kv_pool.h"
 #include "engine/request.h"
 
 namespace tessera::engine {
@@ -21,15 +26,22 @@ struct SequenceView {
   RequestId id = 0;
   bool is_running = false;
   int64_t tokens = 0;    // Known tokens: prompt and generated.
-  int64_t computed = 0;  // Of these, how many have their KV. < tokens.
-  int64_t pages = 0;     // Pages held.
+  int64_t computed = 0;  // Of these, how many have their KV, waiting: in the cache. < tokens.
+  std::span<const PageId> pages = {};  // Pages held; none when waiting.
+  // Waiting: whole pages that it will share, and how many of these nobody uses now.
+  int64_t shared_pages = 0;
+  int64_t idle_pages = 0;
+  /// [whole pages of tokens]: equal keys mean the same tokens up to the end of that page. Empty: it
+  /// shares with nobody.
+  std::span<const uint64_t> page_keys = {};
 };
 
 struct ScheduleLimits {
   int64_t rows = 0;     // Of one step.
   int64_t running = 0;  // Sequences in the batch.
   int64_t page_tokens = 0;
-  int64_t free_pages = 0;
+  int64_t free_pages = 0;                    // Free, or only cached.
+  std::span<const int32_t> page_users = {};  // [pages of the pool]: sequences that hold each page.
 };
 
 struct Work {
@@ -43,7 +55,8 @@ struct Decision {
   std::vector<Work> work;       // In order of arrival; waiting sequences in it become running.
 };
 
-/// Requires: every view has computed < tokens and, alone, fits the pool. Then the decision has work
+/// Requires: every view has computed < tokens and, alone, fits the pool; free_pages and those that
+/// are held are the whole pool. Then the decision has work
 /// whenever there is a view: progress is certain, the oldest sequence always advances.
 Decision Schedule(std::span<const SequenceView> views, const ScheduleLimits& limits);
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/kv_pool.h"
+#include "engine/prefix_cache.h"
 #include "engine/request.h"
 #include "engine/sampler.h"
 #include "engine/scheduler.h"
@@ -24,17 +24,23 @@ struct Sequence {
 
   int64_t prompt_tokens() const { return static_cast<int64_t>(request.prompt.size()); }
   int64_t generated() const { return static_cast<int64_t>(tokens.size()) - prompt_tokens(); }
-  SequenceView view() const {
-    return {id, is_running, static_cast<int64_t>(tokens.size()), computed,
-            static_cast<int64_t>(pages.size())};
-  }
+  /// As the scheduler sees it; waiting, `match` is what the cache has of it.
+  SequenceView View(const PrefixMatch& match) const;
+  /// Brings page_keys up to date with the tokens.
+  void UpdatePageKeys(int64_t page_tokens);
+  /// What the client hears when it ends now.
+  Finish MakeFinish(FinishReason reason, Status status, int64_t kept_tokens, TimePoint now) const;
 
   RequestId id;
   Request request;
   std::vector<TokenId> tokens;  // Prompt, then generated.
   int64_t computed = 0;         // Tokens whose KV is in `pages`.
-  std::vector<PageId> pages;
+  SequencePages pages;
   bool is_running = false;
+  bool shares_prefix = false;       // Uses the prefix cache and leaves its pages to it.
+  std::vector<uint64_t> page_keys;  // As SequenceView; empty when it does not share.
+  int64_t cached_tokens = 0;        // Found in the cache when it was first scheduled.
+  CacheMiss cache_miss;             // And why not more.
   TokenHistory history;
   std::optional<TimePoint> first_scheduled;
   std::optional<TimePoint> first_token;

@@ -41,8 +41,9 @@ struct Stats {
   // Gauges.
   int64_t running = 0;
   int64_t waiting = 0;
-  int64_t kv_pages_used = 0;
+  int64_t kv_pages_used = 0;  // By sequences; those that are only cached can be had at any time.
   int64_t kv_pages_total = 0;
+  int64_t prefix_cache_pages = 0;  // In the prefix cache, used or not.
   // Counters.
   int64_t prompt_tokens = 0;  // Prompt tokens of requests that were prefilled.
   int64_t generation_tokens = 0;
@@ -51,8 +52,9 @@ struct Stats {
   int64_t finished_cancelled = 0;  // Cancelled and past the deadline.
   int64_t finished_error = 0;
   int64_t preemptions = 0;
-  int64_t prefix_cache_queries = 0;  // Tokens.
-  int64_t prefix_cache_hits = 0;     // Tokens.
+  int64_t prefix_cache_queries = 0;    // Tokens.
+  int64_t prefix_cache_hits = 0;       // Tokens.
+  int64_t prefix_cache_evictions = 0;  // Pages.
   int64_t steps = 0;
   int64_t rejected_queue_full = 0;
   // Seconds.

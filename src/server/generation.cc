@@ -49,7 +49,8 @@ Result<std::shared_ptr<Generation>> Generation::Start(
 Status Generation::Submit(std::vector<ChoiceSpec> specs) {
   std::vector<engine::Request> requests;
   for (size_t i = 0; i < specs.size(); ++i) {
-    choices_.push_back({std::move(specs[i].processor), false});
+    choices_.push_back({std::move(specs[i].processor), specs[i].prompt, false});
+    prompts_.resize(std::max(prompts_.size(), specs[i].prompt + 1));
     requests.push_back(std::move(specs[i].request));
     requests.back().sink = std::make_shared<ChoiceSink>(shared_from_this(), i);
   }
@@ -90,9 +91,18 @@ void Generation::HandleFinish(size_t index, engine::Finish finish) {
   Deliver(index, choice.processor->OnEnd());
   if (failed_) return;
   totals_.completion_tokens += choice.processor->token_count();
-  totals_.cached_tokens += finish.cached_tokens;
+  CountCached(choice.prompt, finish);
   listener_->OnChoiceEnd(index, stopped ? engine::FinishReason::kStop : finish.reason);
-  if (open_ == 0) listener_->OnDone(totals_);
+  if (open_ > 0) return;
+  for (const PromptCache& prompt : prompts_) totals_.cached_tokens += prompt.tokens;
+  if (prompts_.size() == 1) totals_.cache_miss = prompts_.front().miss;
+  listener_->OnDone(totals_);
+}
+
+void Generation::CountCached(size_t index, const engine::Finish& finish) {
+  PromptCache& prompt = prompts_[index];
+  if (prompt.is_known && prompt.tokens <= finish.cached_tokens) return;
+  prompt = {true, finish.cached_tokens, finish.cache_miss};
 }
 
 void Generation::Deliver(size_t choice, Result<engine::OutputDelta> delta) {

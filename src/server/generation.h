@@ -28,11 +28,14 @@ inline constexpr size_t kPromptTail = 12;
 struct ChoiceSpec {
   engine::Request request;  // Without its sink.
   std::unique_ptr<engine::OutputProcessor> processor;
+  size_t prompt = 0;  // Which of the call's prompts, counted from 0 without a gap.
 };
 
 struct GenerationTotals {
   int64_t completion_tokens = 0;
+  /// Prompt tokens that no choice of the prompt had to compute, over all prompts.
   int64_t cached_tokens = 0;
+  engine::CacheMiss cache_miss;  // Of a single prompt; of several: none.
 };
 
 class GenerationListener {
@@ -62,13 +65,21 @@ class Generation : public std::enable_shared_from_this<Generation> {
   class ChoiceSink;
   struct Choice {
     std::unique_ptr<engine::OutputProcessor> processor;
+    size_t prompt = 0;
     bool is_over = false;
+  };
+  /// What the prefix cache had of a prompt for the choice that found least.
+  struct PromptCache {
+    bool is_known = false;
+    int64_t tokens = 0;
+    engine::CacheMiss miss;
   };
 
   Status Submit(std::vector<ChoiceSpec> specs);
   void HandleToken(size_t choice, engine::TokenOutput token);
   void HandleFinish(size_t choice, engine::Finish finish);
   void Deliver(size_t choice, Result<engine::OutputDelta> delta);
+  void CountCached(size_t prompt, const engine::Finish& finish);
   void Fail(const Status& status);
   engine::RequestId IdOf(size_t choice);
 
@@ -81,6 +92,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
 
   // Task thread only, once submitted.
   std::vector<Choice> choices_;
+  std::vector<PromptCache> prompts_;
   size_t open_ = 0;
   bool failed_ = false;
   GenerationTotals totals_;

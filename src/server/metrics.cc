@@ -20,13 +20,16 @@ class Page {
  public:
   explicit Page(std::string_view model_name) : model_name_(model_name) {}
 
-  void Gauge(std::string name, std::string help, double value, Labels labels = {}) {
+  void Gauge(std::string name, std::string help, double value, Labels labels = {},
+             bool is_ours = false) {
     ClientMetric metric = New(std::move(labels));
     metric.gauge.value = value;
+    if (is_ours) ours_.push_back(name);
     Add(std::move(name), std::move(help), MetricType::Gauge, {std::move(metric)});
   }
 
-  void Counter(std::string name, std::string help, int64_t value) {
+  void Counter(std::string name, std::string help, int64_t value, bool is_ours = false) {
+    if (is_ours) ours_.push_back(name);
     Add(std::move(name), std::move(help), MetricType::Counter, {Count(value, {})});
   }
 
@@ -97,8 +100,10 @@ void AddState(const MetricsInput& input, Page* page) {
   page->Gauge("num_requests_waiting", "Requests waiting for a place in the batch.",
               static_cast<double>(stats.waiting));
   const double total = static_cast<double>(stats.kv_pages_total);
-  page->Gauge("kv_cache_usage_perc", "Share of the KV pages in use, 0 to 1.",
+  page->Gauge("kv_cache_usage_perc", "Share of the KV pages that sequences use, 0 to 1.",
               total > 0 ? static_cast<double>(stats.kv_pages_used) / total : 0);
+  page->Gauge("prefix_cache_pages", "KV pages in the prefix cache, in use or not.",
+              static_cast<double>(stats.prefix_cache_pages), {}, /*is_ours=*/true);
   page->Gauge("cache_config_info", "Size of the KV cache, as labels.", 1,
               {{"block_size", std::to_string(input.shape.page_tokens)},
                {"num_gpu_blocks", std::to_string(input.shape.page_count)}});
@@ -118,6 +123,8 @@ void AddCounters(const engine::Stats& stats, Page* page) {
   page->Counter("prefix_cache_queries_total", "Prompt tokens looked up in the prefix cache.",
                 stats.prefix_cache_queries);
   page->Counter("prefix_cache_hits_total", "Prompt tokens found there.", stats.prefix_cache_hits);
+  page->Counter("prefix_cache_evictions_total", "Pages of the prefix cache given up for others.",
+                stats.prefix_cache_evictions, /*is_ours=*/true);
   page->Counter("engine_steps_total", "Runs of the model.", stats.steps);
   page->Counter("requests_rejected_total", "Requests refused because the queue was full.",
                 stats.rejected_queue_full);

@@ -54,7 +54,8 @@ TEST(Service, CompletionHasTheShapeThatClientsKnow) {
       R"({"id":"ID","object":"text_completion","created":0,"model":"org/fake",)"
       R"("system_fingerprint":"fp_fake","choices":[{"index":0,"text":"hello","logprobs":null,)"
       R"("finish_reason":"stop"}],"usage":{"prompt_tokens":4,"completion_tokens":6,)"
-      R"("total_tokens":10,"prompt_tokens_details":{"cached_tokens":0}}})");
+      R"("total_tokens":10,"prompt_tokens_details":{"cached_tokens":0,"cache_miss":)"
+      R"({"reason":"never_stored","position":0}}}})");
 }
 
 TEST(Service, ChatHasTheShapeThatClientsKnow) {
@@ -68,7 +69,8 @@ TEST(Service, ChatHasTheShapeThatClientsKnow) {
             R"("system_fingerprint":"fp_fake","choices":[{"index":0,"message":{"role":"assistant",)"
             R"("content":"hel","refusal":null},"logprobs":null,"finish_reason":"length"}],)"
             R"("usage":{"prompt_tokens":21,"completion_tokens":3,"total_tokens":24,)"
-            R"("prompt_tokens_details":{"cached_tokens":0}}})");
+            R"("prompt_tokens_details":{"cached_tokens":0,"cache_miss":)"
+            R"({"reason":"never_stored","position":0}}}})");
 }
 
 TEST(Service, AChatStreamIsTheWholeAnswerInPieces) {
@@ -317,6 +319,62 @@ TEST(Service, MetricsCountTokensUnderBothNames) {
   EXPECT_THAT(page, HasSubstr("# HELP vllm:prompt_tokens_total "));
   EXPECT_THAT(page, HasSubstr("model_name=\"org/fake\""));
   EXPECT_THAT(page, HasSubstr("le=\"+Inf\""));
+}
+
+/// What the answer's usage says of its prompt.
+std::string Details(const json::Object& answer) {
+  return json::Serialize(answer.at("usage").at("prompt_tokens_details"));
+}
+
+TEST(Service, UsageSaysWhatThePrefixCacheHadAndWhyNotMore) {
+  Server server(Server::Says("hello"));
+  const std::string path = "/v1/completions";
+  const std::string body = Completion("", "0123456789 0123456789 0123456789\\n");
+  const json::Object cold = server.Post(path, body);
+  EXPECT_EQ(Details(cold),
+            R"({"cached_tokens":0,"cache_miss":{"reason":"never_stored","position":0}})");
+  const json::Object warm = server.Post(path, body);
+  EXPECT_EQ(Details(warm), R"({"cached_tokens":32})");
+  EXPECT_EQ(warm.at("choices"), cold.at("choices"));
+  EXPECT_EQ(Details(server.Post(path, Completion("", "0123456789 01234X\\n"))),
+            R"({"cached_tokens":16,"cache_miss":{"reason":"differs","position":16}})");
+  const auto values = server.Scrape();
+  EXPECT_EQ(values.at("tessera_prefix_cache_queries_total"), 33 + 33 + 18);
+  EXPECT_EQ(values.at("tessera_prefix_cache_hits_total"), 32 + 16);
+  EXPECT_EQ(values.at("vllm:prefix_cache_hits_total"), 32 + 16);
+  EXPECT_GE(values.at("tessera_prefix_cache_pages"), 3);
+  EXPECT_EQ(values.at("tessera_prefix_cache_evictions_total"), 0);
+  EXPECT_EQ(values.at("tessera_kv_cache_usage_perc"), 0) << "what is only cached can be had";
+}
+
+TEST(Service, CachePromptFalseNeitherTakesNorLeaves) {
+  Server server(Server::Says("hello"));
+  for (int i = 0; i < 2; ++i)
+    EXPECT_EQ(Details(server.Post("/v1/chat/completions", Chat(R"("cache_prompt":false)"))),
+              R"({"cached_tokens":0,"cache_miss":{"reason":"off"}})");
+  EXPECT_EQ(server.Scrape().at("tessera_prefix_cache_pages"), 0);
+  server.Post("/v1/chat/completions", Chat(R"("cache_prompt":1)"), 400);
+}
+
+TEST(Service, CachedTokensOfSeveralAnswersAreCountedOncePerPrompt) {
+  Server server(Server::Says("hello"));
+  const json::Object cold = server.Post("/v1/chat/completions", Chat("\"n\":3"));
+  EXPECT_EQ(Details(cold),
+            R"({"cached_tokens":0,"cache_miss":{"reason":"never_stored","position":0}})")
+      << "one of the three had to compute it";
+  EXPECT_EQ(Details(server.Post("/v1/chat/completions", Chat("\"n\":3"))),
+            R"({"cached_tokens":20})");
+  const std::string two = R"({"model":"org/fake","prompt":["say it\n","say it\n"],"n":2})";
+  server.Post("/v1/completions", two);
+  EXPECT_EQ(Details(server.Post("/v1/completions", two)), R"({"cached_tokens":12})");
+}
+
+TEST(Service, AStreamsUsageCountsCachedTokensToo) {
+  Server server(Server::Says("hello"));
+  const std::string body = Chat(R"("stream":true,"stream_options":{"include_usage":true})");
+  server.Stream("/v1/chat/completions", body);
+  const std::vector<std::string> events = server.Stream("/v1/chat/completions", body);
+  EXPECT_EQ(Details(Parsed(events[events.size() - 2])), R"({"cached_tokens":20})");
 }
 
 TEST(Service, WarningsOfMessagesAndFieldsAreGivenAndCounted) {

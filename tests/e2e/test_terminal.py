@@ -17,7 +17,7 @@ import pytest
 
 from conftest import GGUF, TESSERA, TINY
 
-STATISTICS = re.compile(r"(\d+) prompt tokens at .* tok/s")
+STATISTICS = re.compile(r"(\d+) prompt tokens(?: \(\d+ cached\))? at .* tok/s")
 
 
 class Terminal:

@@ -8,10 +8,17 @@
 namespace tessera::server::openai {
 
 json::Object UsageBody(const Usage& usage) {
+  using Reason = engine::CacheMiss::Reason;
+  json::Object details{{"cached_tokens", usage.cached_tokens}};
+  if (usage.cache_miss.reason != Reason::kNone) {
+    json::Object miss{{"reason", engine::CacheMissName(usage.cache_miss.reason)}};
+    if (usage.cache_miss.reason != Reason::kOff) miss["position"] = usage.cache_miss.position;
+    details["cache_miss"] = std::move(miss);
+  }
   return {{"prompt_tokens", usage.prompt_tokens},
           {"completion_tokens", usage.completion_tokens},
           {"total_tokens", usage.prompt_tokens + usage.completion_tokens},
-          {"prompt_tokens_details", {{"cached_tokens", usage.cached_tokens}}}};
+          {"prompt_tokens_details", std::move(details)}};
 }
 
 std::string MakeId(std::string_view prefix) {

@@ -36,6 +36,7 @@ struct Usage {
   int64_t prompt_tokens = 0;
   int64_t completion_tokens = 0;
   int64_t cached_tokens = 0;
+  engine::CacheMiss cache_miss;
 };
 json::Object UsageBody(const Usage& usage);
 

@@ -30,14 +30,15 @@ AnswerHead MakeHead(const Context& context, std::string_view prefix,
 }
 
 ChoiceSpec MakeChoice(const Context& context, const GenerationFields& fields,
-                      const std::vector<engine::TokenId>& prompt, int64_t max_tokens,
-                      uint64_t stream, TimePoint arrival) {
+                      const std::vector<engine::TokenId>& prompt, size_t prompt_index,
+                      int64_t max_tokens, uint64_t stream, TimePoint arrival) {
   engine::Request request;
   request.prompt = prompt;
   request.sampling = fields.sampling;
   request.sampling.stream = stream;
   request.stop = MakeStopParams(fields, context.model, max_tokens);
   request.top_logprobs = fields.top_logprobs;
+  request.cache_prompt = fields.cache_prompt;
   request.arrival = arrival;
   const size_t tail = std::min(prompt.size(), kPromptTail);
   auto processor = std::make_unique<engine::OutputProcessor>(
@@ -46,7 +47,7 @@ ChoiceSpec MakeChoice(const Context& context, const GenerationFields& fields,
                             .include_stop = fields.include_stop,
                             .min_tokens = fields.min_tokens},
       std::span(prompt).last(tail));
-  return {std::move(request), std::move(processor)};
+  return {std::move(request), std::move(processor), prompt_index};
 }
 
 void StartGeneration(const Context& context, std::vector<ChoiceSpec> choices,
@@ -105,7 +106,8 @@ void HandleCompletions(const Context& context, const net::Request& request, cons
   std::vector<std::string> echo;
   int64_t prompt_tokens = 0;
   uint64_t stream = 0;
-  for (const Prompt& prompt : parsed->prompts) {
+  for (size_t p = 0; p < parsed->prompts.size(); ++p) {
+    const Prompt& prompt = parsed->prompts[p];
     if (auto error = CheckLength(Length(prompt.ids), fields.max_tokens, max_model_len, "prompt"))
       return Refuse(*error, reply);
     const int64_t max_tokens = fields.max_tokens.value_or(
@@ -113,7 +115,7 @@ void HandleCompletions(const Context& context, const net::Request& request, cons
                             max_model_len - Length(prompt.ids)));
     prompt_tokens += Length(prompt.ids);
     for (int64_t i = 0; i < fields.n; ++i) {
-      choices.push_back(MakeChoice(context, fields, prompt.ids, max_tokens, stream++, arrival));
+      choices.push_back(MakeChoice(context, fields, prompt.ids, p, max_tokens, stream++, arrival));
       if (parsed->echo) echo.push_back(prompt.text);
     }
   }
@@ -138,7 +140,7 @@ void HandleChat(const Context& context, const net::Request& request, const Reply
   std::vector<ChoiceSpec> choices;
   for (int64_t i = 0; i < fields.n; ++i)
     choices.push_back(
-        MakeChoice(context, fields, prompt, max_tokens, static_cast<uint64_t>(i), arrival));
+        MakeChoice(context, fields, prompt, 0, max_tokens, static_cast<uint64_t>(i), arrival));
   auto answer = MakeChatAnswer(MakeHead(context, "chatcmpl-", fields), choices.size());
   StartGeneration(context, std::move(choices), std::move(answer), Length(prompt), fields.stream,
                   reply);

@@ -225,6 +225,7 @@ ApiResult<GenerationFields> ReadGenerationFields(const json::Object& body, unsig
   fields.ignore_eos = BoolOr(body, "ignore_eos", false);
   fields.include_stop = BoolOr(body, "include_stop_str_in_output", false);
   fields.skip_special = BoolOr(body, "skip_special_tokens", true);
+  fields.cache_prompt = BoolOr(body, "cache_prompt", true);
   fields.n = IntegerOr(body, "n", 1);
   for (Problem problem :
        {ReadMaxTokens(body, &fields), ReadLogitBias(body, vocab_size, &fields.sampling),

@@ -26,6 +26,7 @@ struct GenerationFields {
   std::vector<std::string> stop_strings;
   bool include_stop = false;
   bool skip_special = true;
+  bool cache_prompt = true;
   int64_t n = 1;
   bool stream = false;
   bool include_usage = false;

@@ -15,6 +15,10 @@ ApiError ErrorOf(const Status& status) {
   return FromStatus(status.code() == Code::kCancelled ? Unavailable(status.message()) : status);
 }
 
+Usage UsageOf(int64_t prompt_tokens, const GenerationTotals& totals) {
+  return {prompt_tokens, totals.completion_tokens, totals.cached_tokens, totals.cache_miss};
+}
+
 class WholeResponder : public GenerationListener {
  public:
   WholeResponder(std::unique_ptr<Answer> answer, int64_t prompt_tokens, Reply reply)
@@ -27,8 +31,7 @@ class WholeResponder : public GenerationListener {
     answer_->End(choice, reason);
   }
   void OnDone(const GenerationTotals& totals) override {
-    const json::Object body =
-        answer_->Whole({prompt_tokens_, totals.completion_tokens, totals.cached_tokens});
+    const json::Object body = answer_->Whole(UsageOf(prompt_tokens_, totals));
     // A peer that went away meanwhile needs no answer.
     (void)reply_.Send(net::Response::Json(200, json::Serialize(body)));
   }
@@ -64,8 +67,7 @@ class StreamResponder : public GenerationListener {
 
   void OnDone(const GenerationTotals& totals) override {
     if (answer_->head().include_usage) {
-      json::Object chunk =
-          answer_->UsageChunk({prompt_tokens_, totals.completion_tokens, totals.cached_tokens});
+      json::Object chunk = answer_->UsageChunk(UsageOf(prompt_tokens_, totals));
       answer_->AddWarnings(&chunk);
       Write(chunk);
     }

@@ -52,6 +52,7 @@ constexpr Field kFields[] = {
     {"top_logprobs", kChat, Kind::kInteger, 0, 20, Use::kUsed, "And of so many alternatives."},
     {"add_special_tokens", kCompletions | kTokenize, Kind::kBool, 0, 0, Use::kUsed, "Let the tokenizer add its BOS and the like (default true)."},
     {"add_generation_prompt", kChat | kTokenize, Kind::kBool, 0, 0, Use::kUsed, "End the prompt with the assistant's turn (default true)."},
+    {"cache_prompt", kBoth, Kind::kBool, 0, 0, Use::kUsed, "Take the prompt's beginning from the prefix cache, and leave it there (default true)."},
     {"documents", kChat, Kind::kArray, 0, 0, Use::kUsed, "Given to the chat template."},
     {"chat_template_kwargs", kChat | kTokenize, Kind::kObject, 0, 0, Use::kUsed, "More variables for the chat template."},
     {"response_format", kBoth, Kind::kObject, 0, 0, Use::kUsed, "Only {\"type\": \"text\"} for now."},

@@ -114,7 +114,8 @@ class Responder : public GenerationListener {
   bool started_ = false;
 };
 
-ChoiceSpec MakeChoice(const Context& context, const GeneratePrompt& prompt, TimePoint arrival) {
+ChoiceSpec MakeChoice(const Context& context, const GeneratePrompt& prompt, size_t index,
+                      TimePoint arrival) {
   engine::Request request;
   request.prompt = prompt.ids;
   request.sampling = prompt.sampling;
@@ -126,7 +127,7 @@ ChoiceSpec MakeChoice(const Context& context, const GeneratePrompt& prompt, Time
   auto processor = std::make_unique<engine::OutputProcessor>(
       context.model.make_detokenizer(/*skip_special=*/true), engine::OutputOptions{},
       std::span(prompt.ids).last(std::min(prompt.ids.size(), kPromptTail)));
-  return {std::move(request), std::move(processor)};
+  return {std::move(request), std::move(processor), index};
 }
 
 }  // namespace
@@ -144,8 +145,8 @@ void HandleGenerate(const Context& context, const net::Request& request, const R
   }
   context.warnings->Add(parsed->warnings);
   std::vector<ChoiceSpec> choices;
-  for (const GeneratePrompt& prompt : parsed->prompts)
-    choices.push_back(MakeChoice(context, prompt, arrival));
+  for (size_t i = 0; i < parsed->prompts.size(); ++i)
+    choices.push_back(MakeChoice(context, parsed->prompts[i], i, arrival));
   auto responder = std::make_unique<Responder>(*std::move(parsed), reply);
   auto generation =
       Generation::Start(context.engine, context.tasks, std::move(choices), std::move(responder));

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/sequence.h"
+
+#include <algorithm>
+#include <span>
+
+namespace tessera::engine {
+
+SequenceView Sequence::View(const PrefixMatch& match) const {
+  SequenceView view{.id = id,
+                    .is_running = is_running,
+                    .tokens = static_cast<int64_t>(tokens.size()),
+                    .computed = computed,
+                    .pages = pages.ids,
+                    .page_keys = page_keys};
+  if (is_running) return view;
+  view.computed = match.tokens;
+  view.shared_pages = match.pages;
+  view.idle_pages = match.idle_pages;
+  return view;
+}
+
+void Sequence::UpdatePageKeys(int64_t page_tokens) {
+  if (!shares_prefix) return;
+  const auto size = static_cast<size_t>(page_tokens);
+  while ((page_keys.size() + 1) * size <= tokens.size()) {
+    const uint64_t before = page_keys.empty() ? 0 : page_keys.back();
+    page_keys.push_back(PageKey(before, std::span(tokens).subspan(page_keys.size() * size, size)));
+  }
+}
+
+Finish Sequence::MakeFinish(FinishReason reason, Status status, int64_t kept_tokens,
+                            TimePoint now) const {
+  const TimePoint scheduled = first_scheduled.value_or(now);
+  const TimePoint first = first_token.value_or(now);
+  return {.reason = reason,
+          .status = std::move(status),
+          .prompt_tokens = prompt_tokens(),
+          .generated_tokens = kept_tokens < 0 ? generated() : std::min(kept_tokens, generated()),
+          .cached_tokens = cached_tokens,
+          .cache_miss = cache_miss,
+          .queue = scheduled - request.arrival,
+          .prefill = first - scheduled,
+          .decode = first_token.has_value() ? last_token - first : Duration::zero()};
+}
+
+}  // namespace tessera::engine
