@@ -27,7 +27,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from provenance import ROOT, provenance
+
 RESULTS = ROOT / "bench/results/shared_prefix.jsonl"
 WAYS = ("cold", "warm")
 # Plain words in the vocabularies of SmolLM2 and Llama 3; ids below are single bytes and punctuation.
@@ -120,11 +121,6 @@ def start(args: argparse.Namespace) -> tuple[subprocess.Popen[bytes], int]:
     raise SystemExit("the server is not ready")
 
 
-def commit() -> str:
-    return subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True,
-                          text=True, check=False).stdout.strip()
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("model")
@@ -138,6 +134,7 @@ def main() -> int:
     parser.add_argument("--append", action="store_true")
     args = parser.parse_args()
 
+    origin = provenance()
     times: dict[str, list[tuple[float, float]]] = {way: [] for way in WAYS}
     server, port = start(args)
     try:
@@ -149,8 +146,7 @@ def main() -> int:
     finally:
         server.terminate()
         server.wait(60)
-    record: dict = {"date": time.strftime("%Y-%m-%d"), "commit": commit(), "threads": args.threads,
-                    "load": os.getloadavg()[0], "model": Path(args.model).name,
+    record: dict = {**origin, "threads": args.threads, "model": Path(args.model).name,
                     "users": args.users, "prefix": args.prefix, "own": args.own}
     for way, pairs in times.items():
         ttft, uncached = (statistics.median(column) for column in zip(*pairs))

@@ -2,6 +2,7 @@
 #include "engine/page_tree.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 

@@ -2,11 +2,11 @@
 //
 // PageTree: a radix tree over the contents of KV pages. A node is one page; its edge is the tokens
 // whose KV the page holds, and the path from the root to it is all tokens before them. KV depends
-// on the whole context, so the same path means the same bytes. Nodes are named by their page, so
-// the tree needs no memory of its own kind of name and every page is at most one node.
+// on the whole context, so the same path means the same bytes. A node is named by its page: a page
+// is at most one node.
 //
 // A node with fewer than page_tokens tokens is a partial page: a leaf that is copied from, never
-// shared. It knows nothing of users, age or eviction: prefix_cache.h. Engine thread only.
+// shared. The tree knows nothing of users, age or eviction: prefix_cache.h. Engine thread only.
 //
 // Invariants (CheckIntegrity):
 //   1. Every node but the root has a parent that is a whole page or the root, and stands among its

@@ -55,9 +55,9 @@ struct Decision {
   std::vector<Work> work;       // In order of arrival; waiting sequences in it become running.
 };
 
-/// Requires: every view has computed < tokens and, alone, fits the pool; free_pages and those that
-/// are held are the whole pool. Then the decision has work
-/// whenever there is a view: progress is certain, the oldest sequence always advances.
+/// Requires: every view has computed < tokens and, alone, fits the pool; free_pages and the pages
+/// held are the whole pool. Then the decision has work whenever there is a view: progress is
+/// certain, the oldest sequence always advances.
 Decision Schedule(std::span<const SequenceView> views, const ScheduleLimits& limits);
 
 }  // namespace tessera::engine
