@@ -204,6 +204,20 @@ TEST(EngineCache, AFailedStepPoisonsNothing) {
   }
 }
 
+TEST(EngineCache, WhatAFailedRequestHadBegunIsNotStored) {
+  FakeSessionOptions options;
+  options.on_step = [](int64_t step) { return step == 3 ? Internal("broken") : Status(); };
+  CoreHarness h(options);
+  const auto failed = h.Add(Prompt(20), 9);
+  h.Run();
+  ASSERT_EQ(failed->tokens.size(), 3u);
+  Tokens longer = Prompt(20);
+  longer.insert(longer.end(), failed->tokens.begin(), failed->tokens.end());
+  const auto next = h.Add(longer, 1);
+  h.Run();
+  EXPECT_EQ(next->finish->cached_tokens, 20) << "its prompt was stored when it was complete";
+}
+
 /// Prompts that begin alike in many ways: a random walk over few continuations.
 Tokens RelatedPrompt(Random* random) {
   Tokens prompt;
