@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <chrono>
 
 #include "cli/bench_case.h"
 #include "cli/bench_report.h"
@@ -16,6 +17,7 @@
 #include "cli/validators.h"
 #include "cli/verbs.h"
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "bundle/bundle.h"
 #include "bundle/limits.h"
@@ -26,6 +28,7 @@ namespace {
 // Beyond any model; so that no product below overflows.
 constexpr int64_t kMaxTokens = bundle::kMaxContext;
 constexpr int64_t kMaxSequences = 1 << 16;
+constexpr auto kProbeInterval = std::chrono::seconds(3);
 
 struct Options {
   LoadOptions load;
@@ -79,13 +82,14 @@ Status Bench(const Options& options) {
   const runtime::ProgramWork work(bundle.program);
 
   const Topology topology = ReadTopology();
-  TESSERA_ASSIGN_OR_RETURN(const std::vector<runtime::MachineRates> machines,
-                           Probe(options, topology));
+  TESSERA_ASSIGN_OR_RETURN(std::vector<runtime::MachineRates> machines, Probe(options, topology));
+  runtime::MachineRates& rates = machines.back();
+  TimePoint probed = Clock::Real().Now();
   if (options.json) {
-    for (const runtime::MachineRates& rates : machines)
-      TESSERA_RETURN_IF_ERROR(PrintLine(MachineJson(topology, rates)));
+    for (const runtime::MachineRates& each : machines)
+      TESSERA_RETURN_IF_ERROR(PrintLine(MachineJson(topology, each)));
   } else {
-    fmt::print("{}: {} threads, {}, {}\n\n", model.name, machines.back().threads, topology.cpu_name,
+    fmt::print("{}: {} threads, {}, {}\n\n", model.name, rates.threads, topology.cpu_name,
                ReadIsa().ToString());
     if (options.roofline) PrintMachineTable(machines);
     PrintCaseHeader(options.roofline);
@@ -93,8 +97,15 @@ Status Bench(const Options& options) {
   for (const BenchCase& test : grid) {
     TESSERA_ASSIGN_OR_RETURN(BenchFigures figures,
                              RunBenchCase(model.session.get(), test, options.repetitions));
-    const BenchBound bound = BoundOf(BenchSteps(test, shape.max_rows), work, machines.back());
-    const BenchRow row{test, std::move(figures), bound, machines.back(), shape.layers};
+    // Again, near the figures: a neighbour may have been at work before.
+    if (Clock::Real().Now() - probed > kProbeInterval) {
+      TESSERA_ASSIGN_OR_RETURN(const runtime::MachineRates again,
+                               runtime::MeasureMachine(topology, rates.threads));
+      rates.KeepBest(again);
+      probed = Clock::Real().Now();
+    }
+    const BenchBound bound = BoundOf(BenchSteps(test, shape.max_rows), work, rates);
+    const BenchRow row{test, std::move(figures), bound, rates, shape.layers};
     if (options.json) {
       TESSERA_RETURN_IF_ERROR(PrintLine(CaseJson(model.name, row)));
     } else {

@@ -143,6 +143,7 @@ json::Object CaseJson(const std::string& model, const BenchRow& row) {
       {"weight_bytes_per_second", row.WeightBytesPerSecond()},
       {"read_bytes_per_second", row.ReadBytesPerSecond()},
       {"ops_per_second", row.OpsPerSecond()},
+      {"probe_read_bytes_per_second", row.rates.read_bytes},
       {"share_of_read", row.ShareOfRead()},
       {"share_of_peak", row.ShareOfArithmetic()},
       {"bound_tokens_per_second", row.BoundTokensPerSecond()},

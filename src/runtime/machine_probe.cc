@@ -78,6 +78,17 @@ double MachineRates::MatmulOps(tensor::DType weights) const {
   return weights == DType::kQ6_K ? int6_ops : int5_ops;
 }
 
+void MachineRates::KeepBest(const MachineRates& other) {
+  read_bytes = std::max(read_bytes, other.read_bytes);
+  float_ops = std::max(float_ops, other.float_ops);
+  int5_ops = std::max(int5_ops, other.int5_ops);
+  int6_ops = std::max(int6_ops, other.int6_ops);
+  int8_ops = std::max(int8_ops, other.int8_ops);
+  barrier_seconds = std::min(barrier_seconds, other.barrier_seconds);
+  for (size_t i = 0; i < probes.size(); ++i)
+    probes[i].ops = std::max(probes[i].ops, other.probes[i].ops);
+}
+
 Result<double> MeasureOps(const kernels::Probe& probe, const Topology& topology, int threads) {
   TESSERA_ASSIGN_OR_RETURN(const auto pool, MakePool(topology, threads));
   std::atomic<uint64_t> used{0};  // So that no call can be left out.

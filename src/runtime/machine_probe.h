@@ -39,6 +39,9 @@ struct MachineRates {
   /// The peak for a matmul with weights of the format: int8 dot products where activations are
   /// quantised, else float.
   double MatmulOps(tensor::DType weights) const;
+
+  /// Takes what `other`, of as many threads, measured better: neighbours only ever slow a probe.
+  void KeepBest(const MachineRates& other);
 };
 
 Result<MachineRates> MeasureMachine(const Topology& topology, int threads);

@@ -47,6 +47,24 @@ TEST(MachineRates, ChooseTheMixByTheWeightsFormat) {
   EXPECT_EQ(rates.MatmulOps(DType::kQ8_0), 8);
 }
 
+TEST(MachineRates, KeepTheBestOfTwo) {
+  MachineRates a, b;
+  a.read_bytes = 1, b.read_bytes = 2;
+  a.float_ops = 4, b.float_ops = 3;
+  a.int5_ops = 5, b.int6_ops = 6, b.int8_ops = 8;
+  a.barrier_seconds = 2, b.barrier_seconds = 1;
+  a.probes = {{"x", 1}, {"y", 4}}, b.probes = {{"x", 2}, {"y", 3}};
+  a.KeepBest(b);
+  EXPECT_EQ(a.read_bytes, 2);
+  EXPECT_EQ(a.float_ops, 4);
+  EXPECT_EQ(a.int5_ops, 5);
+  EXPECT_EQ(a.int6_ops, 6);
+  EXPECT_EQ(a.int8_ops, 8);
+  EXPECT_EQ(a.barrier_seconds, 1);
+  EXPECT_EQ(a.probes[0].ops, 2);
+  EXPECT_EQ(a.probes[1].ops, 4);
+}
+
 TEST(MachineProbe, MatmulRateIsZeroWithoutAKernel) {
   EXPECT_GT(MeasureMatmulRate(tensor::DType::kQ4_0), 0);
   EXPECT_EQ(MeasureMatmulRate(tensor::DType::kIQ1_S), 0);

@@ -41,7 +41,8 @@ def test_case_has_spread_counts_and_shares() -> None:
         assert case["barriers_per_step"] >= case["barriers_per_layer"] > 0
         assert case["share_of_bound"] == pytest.approx(middle / case["bound_tokens_per_second"])
         assert case["share_of_read"] == pytest.approx(
-            case["read_bytes_per_second"] / two["read_bytes_per_second"])
+            case["read_bytes_per_second"] / case["probe_read_bytes_per_second"])
+        assert case["probe_read_bytes_per_second"] >= two["read_bytes_per_second"]
         seconds = case["tokens"] / middle
         assert case["weight_bytes_per_second"] == pytest.approx(
             case["weight_bytes_per_step"] * case["steps"] / seconds)
