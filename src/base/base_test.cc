@@ -174,5 +174,18 @@ TEST(Topology, PageCacheOfACgroupIsAvailable) {
   EXPECT_EQ(ReadCgroupMemory(dir.path().string())->available, 0u);
 }
 
+TEST(Topology, CapsTheInstructionSetsAtALevel) {
+  Isa machine;
+  machine.avx2 = machine.avx512 = machine.avx512_vnni = machine.amx_int8 = true;
+  EXPECT_TRUE(CapIsa(machine, "auto")->amx_int8);
+  EXPECT_EQ(CapIsa(machine, "ref")->ToString(), "baseline");
+  EXPECT_EQ(CapIsa(machine, "avx2")->ToString(), "avx2+fma+f16c");
+  EXPECT_EQ(CapIsa(machine, "avx512")->ToString(), "avx2+fma+f16c avx512");
+  EXPECT_EQ(CapIsa(machine, "avx512_vnni")->ToString(), "avx2+fma+f16c avx512 avx512_vnni");
+  EXPECT_EQ(CapIsa(machine, "avx_vnni").error().code(), Code::kFailedPrecondition);
+  EXPECT_EQ(CapIsa(Isa{}, "avx2").error().code(), Code::kFailedPrecondition);
+  EXPECT_THAT(CapIsa(machine, "sse9").error().ToString(), HasSubstr("expected auto, ref, avx2"));
+}
+
 }  // namespace
 }  // namespace tessera

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/topology.h"
 
+#include <fmt/format.h>
 #include <hwloc.h>
 #include <sched.h>
 #include <unistd.h>
@@ -136,6 +137,30 @@ std::string Isa::ToString() const {
   add(avx512_bf16, "avx512_bf16");
   add(amx_int8, "amx_int8");
   return text.empty() ? "baseline" : text;
+}
+
+Result<Isa> CapIsa(const Isa& machine, std::string_view level) {
+  if (level == "auto") return machine;
+  Isa capped;
+  bool has = true;
+  if (level != "ref") {
+    has = capped.avx2 = machine.avx2;
+    if (level == "avx_vnni") {
+      has = capped.avx_vnni = machine.avx_vnni;
+    } else if (level == "avx512" || level == "avx512_vnni") {
+      has = capped.avx512 = machine.avx512;
+      if (level == "avx512_vnni") has = capped.avx512_vnni = machine.avx512_vnni;
+    } else if (level != "avx2") {
+      return Fail(InvalidArgument(fmt::format(
+          "instruction set \"{:.40}\" is not known; expected auto, ref, avx2, avx_vnni, avx512 or "
+          "avx512_vnni",
+          level)));
+    }
+  }
+  if (!has)
+    return Fail(FailedPrecondition(
+        fmt::format("this machine has no {} (it has: {})", level, machine.ToString())));
+  return capped;
 }
 
 }  // namespace tessera

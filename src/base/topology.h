@@ -7,7 +7,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "base/status.h"
 
 namespace tessera {
 
@@ -52,5 +55,10 @@ struct Isa {
 };
 
 Isa ReadIsa();
+
+/// `machine` without what lies above a level: "ref" (nothing: scalar kernels), "avx2",
+/// "avx_vnni" (avx2 with it), "avx512" (without VNNI), "avx512_vnni", or "auto" (all of it).
+/// kInvalidArgument for another word, kFailedPrecondition for a level that the machine lacks.
+Result<Isa> CapIsa(const Isa& machine, std::string_view level);
 
 }  // namespace tessera

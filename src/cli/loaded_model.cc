@@ -105,6 +105,9 @@ void AddCommonOptions(CLI::App* verb, LoadOptions* options) {
   verb->add_option("--threads", options->threads, "Threads (0 = one per physical core)")
       ->check(WholeNumber(0, 1024));
   verb->add_option(
+      "--isa", options->isa,
+      "Highest instruction set to use: auto, ref, avx2, avx_vnni, avx512, avx512_vnni");
+  verb->add_option(
           "--kv-memory", options->kv.bytes,
           "Memory of the KV cache: bytes, or with k, M, G, Ki, Mi, Gi (see docs/cli.md for "
           "the default)")
@@ -210,6 +213,7 @@ Result<LoadedModel> LoadModel(const LoadOptions& options) {
   loaded.fingerprint = fmt::format("tessera-{}-{}", TESSERA_VERSION, manifest.key);
   runtime::LoadOptions load;
   load.threads = options.threads;
+  TESSERA_ASSIGN_OR_RETURN(load.isa, CapIsa(ReadIsa(), options.isa));
   load.kv = options.kv;
   load.max_rows = options.max_rows;
   load.verify_parameters = options.verify;

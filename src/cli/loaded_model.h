@@ -33,11 +33,12 @@ struct LoadOptions {
   std::string cache_dir;      // Empty: CacheFolder().
   std::string chat_template;  // File that replaces the model's own template; empty: none.
   compiler::CompileOptions compile;
-  FlagGiven given;         // Of the verb's flags; empty: none was.
-  int threads = 0;         // 0: one per physical core.
-  runtime::KvWish kv;      // By default one full sequence.
-  int64_t max_rows = 512;  // Tokens of one step.
-  bool verify = false;     // Check the hash of the parameters, too.
+  FlagGiven given;           // Of the verb's flags; empty: none was.
+  int threads = 0;           // 0: one per physical core.
+  std::string isa = "auto";  // As CapIsa.
+  runtime::KvWish kv;        // By default one full sequence.
+  int64_t max_rows = 512;    // Tokens of one step.
+  bool verify = false;       // Check the hash of the parameters, too.
 };
 
 /// Declares the positional MODEL, --cache-dir, --max-seq-len, --threads, --kv-memory and the rest

@@ -34,6 +34,7 @@ struct Dot {
           for (int g = 0; g < G; ++g) {
             const __m256i p = _mm256_maddubs_epi16(w[g].codes[t], x);
             s[r][g] = t == first ? p : _mm256_add_epi16(s[r][g], p);
+            Pin(s[r][g]);
           }
         }
       }
@@ -72,6 +73,7 @@ struct Dot<S8> {
           const __m256i p = _mm256_maddubs_epi16(magnitude, _mm256_sign_epi8(x, code));
           const __m256i d = _mm256_madd_epi16(p, one);
           out.s[r][g] = t == 0 ? d : _mm256_add_epi32(out.s[r][g], d);
+          Pin(out.s[r][g]);
         }
       }
     }
@@ -89,28 +91,40 @@ struct Dot<U6Halves> {
   template <int R, int G>
   TESSERA_KERNEL_INLINE Dots<R, G> Run(const Block (&w)[G], const int8_t* a,
                                        const int16_t* half_sums) {
-    Dots<R, G> out;
+    __m256i scale[G][2];
     TESSERA_UNROLL
     for (int g = 0; g < G; ++g) {
       const __m256i pair = w[g].scales;
-      const __m256i scale[2] = {_mm256_or_si256(_mm256_slli_epi32(pair, 16),
-                                                _mm256_and_si256(pair, _mm256_set1_epi32(0xffff))),
-                                _mm256_or_si256(_mm256_srli_epi32(pair, 16),
-                                                _mm256_and_si256(pair, _mm256_set1_epi32(-65536)))};
+      scale[g][0] = _mm256_or_si256(_mm256_slli_epi32(pair, 16),
+                                    _mm256_and_si256(pair, _mm256_set1_epi32(0xffff)));
+      scale[g][1] = _mm256_or_si256(_mm256_srli_epi32(pair, 16),
+                                    _mm256_and_si256(pair, _mm256_set1_epi32(-65536)));
+    }
+    Dots<R, G> out;
+    TESSERA_UNROLL
+    for (int r = 0; r < R; ++r) {  // Outermost: a broadcast serves both groups and is done with.
+      __m256i sum[G];
+      const __m256i halves = Broadcast4(half_sums + 2 * r);
       TESSERA_UNROLL
-      for (int r = 0; r < R; ++r) {
-        const __m256i zero = _mm256_madd_epi16(pair, Broadcast4(half_sums + 2 * r));
-        __m256i sum = _mm256_sub_epi32(_mm256_setzero_si256(), _mm256_slli_epi32(zero, 5));
-        TESSERA_UNROLL
-        for (int t = 0; t < 8; t += 2) {
-          const int8_t* x = a + r * kBlock + 4 * t;
-          const __m256i p =
-              _mm256_add_epi16(_mm256_maddubs_epi16(w[g].codes[t], Broadcast4(x)),
-                               _mm256_maddubs_epi16(w[g].codes[t + 1], Broadcast4(x + 4)));
-          sum = _mm256_add_epi32(sum, _mm256_madd_epi16(p, scale[t / 4]));
-        }
-        out.s[r][g] = sum;
+      for (int g = 0; g < G; ++g) {
+        const __m256i zero = _mm256_slli_epi32(_mm256_madd_epi16(w[g].scales, halves), 5);
+        sum[g] = _mm256_sub_epi32(_mm256_setzero_si256(), zero);
+        Pin(sum[g]);
       }
+      TESSERA_UNROLL
+      for (int t = 0; t < 8; t += 2) {
+        const int8_t* x = a + r * kBlock + 4 * t;
+        const __m256i even = Broadcast4(x), odd = Broadcast4(x + 4);
+        TESSERA_UNROLL
+        for (int g = 0; g < G; ++g) {
+          const __m256i p = _mm256_add_epi16(_mm256_maddubs_epi16(w[g].codes[t], even),
+                                             _mm256_maddubs_epi16(w[g].codes[t + 1], odd));
+          sum[g] = _mm256_add_epi32(sum[g], _mm256_madd_epi16(p, scale[g][t / 4]));
+          Pin(sum[g]);
+        }
+      }
+      TESSERA_UNROLL
+      for (int g = 0; g < G; ++g) out.s[r][g] = sum[g];
     }
     return out;
   }

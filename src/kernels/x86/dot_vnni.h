@@ -55,25 +55,39 @@ struct DotVnni<U6Halves> {
   template <int R, int G>
   TESSERA_KERNEL_INLINE Dots<R, G> Run(const Block (&w)[G], const int8_t* a,
                                        const int16_t* half_sums) {
-    Dots<R, G> out;
+    __m256i scale[G][2];
     TESSERA_UNROLL
     for (int g = 0; g < G; ++g) {
-      const __m256i scale[2] = {_mm256_srai_epi32(_mm256_slli_epi32(w[g].scales, 16), 16),
-                                _mm256_srai_epi32(w[g].scales, 16)};
+      scale[g][0] = _mm256_srai_epi32(_mm256_slli_epi32(w[g].scales, 16), 16);
+      scale[g][1] = _mm256_srai_epi32(w[g].scales, 16);
+    }
+    Dots<R, G> out;
+    TESSERA_UNROLL
+    for (int r = 0; r < R; ++r) {  // Outermost: a broadcast serves both groups and is done with.
+      __m256i sum[G];
       TESSERA_UNROLL
-      for (int r = 0; r < R; ++r) {
-        __m256i sum = _mm256_setzero_si256();
+      for (int half = 0; half < 2; ++half) {
+        __m256i s[G];
+        const __m256i zero = _mm256_set1_epi32(-32 * half_sums[2 * r + half]);
         TESSERA_UNROLL
-        for (int half = 0; half < 2; ++half) {
-          __m256i s = _mm256_set1_epi32(-32 * half_sums[2 * r + half]);
+        for (int g = 0; g < G; ++g) s[g] = zero;
+        TESSERA_UNROLL
+        for (int t = 4 * half; t < 4 * half + 4; ++t) {
+          const __m256i x = Broadcast4(a + r * kBlock + 4 * t);
           TESSERA_UNROLL
-          for (int t = 4 * half; t < 4 * half + 4; ++t) {
-            s = Dpbusd(s, w[g].codes[t], Broadcast4(a + r * kBlock + 4 * t));
+          for (int g = 0; g < G; ++g) {
+            s[g] = Dpbusd(s[g], w[g].codes[t], x);
+            Pin(s[g]);
           }
-          sum = _mm256_add_epi32(sum, _mm256_mullo_epi32(s, scale[half]));
         }
-        out.s[r][g] = sum;
+        TESSERA_UNROLL
+        for (int g = 0; g < G; ++g) {
+          const __m256i scaled = _mm256_mullo_epi32(s[g], scale[g][half]);
+          sum[g] = half == 0 ? scaled : _mm256_add_epi32(sum[g], scaled);
+        }
       }
+      TESSERA_UNROLL
+      for (int g = 0; g < G; ++g) out.s[r][g] = sum[g];
     }
     return out;
   }

@@ -27,6 +27,13 @@ TESSERA_KERNEL_INLINE int64_t Max(int64_t a, int64_t b) {
   return a > b ? a : b;
 }
 
+/// Holds a running sum in a register and its additions in the order written. Without it GCC
+/// computes all products first, then sums them as a tree, and spills: 125 of 318 instructions of a
+/// Q4_0 tile.
+TESSERA_KERNEL_INLINE void Pin(__m256i& sum) {
+  __asm__ volatile("" : "+x"(sum));
+}
+
 TESSERA_KERNEL_INLINE __m256i LoadBytes(const void* p) {
   return _mm256_loadu_si256(static_cast<const __m256i*>(p));
 }
