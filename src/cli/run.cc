@@ -70,8 +70,9 @@ class Runner {
       : options_(options), model_(std::move(model)), specials_(*model_.tokenizer) {}
 
   Status Start() {
-    TESSERA_ASSIGN_OR_RETURN(engine_,
-                             engine::Engine::Start(std::move(model_.session), {}, Clock::Real()));
+    TESSERA_ASSIGN_OR_RETURN(
+        engine_,
+        engine::Engine::Start(std::move(model_.session), {.prove_session = false}, Clock::Real()));
     ChooseSampling();
     ResetHistory();
     return {};

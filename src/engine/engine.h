@@ -31,12 +31,15 @@ struct EngineOptions {
   int64_t queue_length = kQueueLengthDefault;  // Requests that may wait.
   /// Pages that the prefix cache may keep while nobody uses them; 0: no prefix is cached.
   int64_t prefix_cache_pages = kPrefixCachePagesDefault;
+  /// Start() runs one step, so that who says "ready" knows it. Off where the first request follows
+  /// at once and shows the same: the step costs as much as a token, and more on a cold file.
+  bool prove_session = true;
 };
 
 class Engine {
  public:
-  /// Starts the thread and proves the session with one real step (a token at position 0), whose
-  /// error it returns. `clock` must outlive the engine.
+  /// Starts the thread and proves the session, unless told otherwise, with one real step (a token
+  /// at position 0), whose error it returns. `clock` must outlive the engine.
   static Result<std::unique_ptr<Engine>> Start(std::unique_ptr<runtime::Session> session,
                                                const EngineOptions& options, const Clock& clock);
   /// Cancels what is left (every sink gets its OnFinish) and joins the thread.

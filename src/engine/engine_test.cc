@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -131,6 +132,22 @@ TEST(Engine, AModelThatCannotStepDoesNotStart) {
   const auto engine = Engine::Start(std::make_unique<FakeSession>(options), {}, Clock::Real());
   ASSERT_FALSE(engine.has_value());
   EXPECT_NE(engine.error().ToString().find("no device"), std::string::npos);
+}
+
+TEST(Engine, StartsWithoutAStepWhenTheFirstRequestIsTheProof) {
+  const auto steps = std::make_shared<std::atomic<int>>(0);
+  FakeSessionOptions options;
+  options.on_step = [steps](int64_t) {
+    ++*steps;
+    return Internal("no device");
+  };
+  const auto engine = Engine::Start(std::make_unique<FakeSession>(options),
+                                    {.prove_session = false}, Clock::Real());
+  ASSERT_TRUE(engine.has_value()) << engine.error().ToString();
+  EXPECT_EQ(*steps, 0);
+  const auto waiter = std::make_shared<Waiter>();
+  ASSERT_TRUE((*engine)->Submit(MakeRequest(waiter, 2)).has_value());
+  EXPECT_NE(waiter->Wait().status.ToString().find("no device"), std::string::npos);
 }
 
 TEST(Engine, TheQueueIsBoundedAndSaysSo) {
