@@ -212,6 +212,14 @@ Result<Manifest> LoadManifest(const fs::path& folder) {
   return ReadManifest(text, path.string());
 }
 
+namespace {
+
+bool IsSmallFile(std::string_view name) {
+  return !name.ends_with(".irpa") && name != kTokenizerTableFile;
+}
+
+}  // namespace
+
 Status VerifyFiles(const fs::path& folder, const Manifest& manifest, Check check) {
   for (const FileRecord& expected : manifest.files) {
     const fs::path path = folder / expected.name;
@@ -223,7 +231,7 @@ Status VerifyFiles(const fs::path& folder, const Manifest& manifest, Check check
     if (bytes != expected.bytes)
       return DataLoss(fmt::format("bundle {}: {} has {} bytes, its manifest says {}",
                                   folder.string(), expected.name, bytes, expected.bytes));
-    if (check == Check::kSizesAndSmallFiles && expected.name.ends_with(".irpa")) continue;
+    if (check == Check::kSizesAndSmallFiles && !IsSmallFile(expected.name)) continue;
     TESSERA_ASSIGN_OR_RETURN(const FileRecord found, HashFile(path, expected.name));
     if (found.sha256 != expected.sha256)
       return DataLoss(

@@ -24,6 +24,8 @@ inline constexpr std::string_view kConfigFile = "config.json";
 inline constexpr std::string_view kProgramFile = "program.json";
 inline constexpr std::string_view kParametersFile = "model.irpa";
 inline constexpr std::string_view kTokenizerFile = "tokenizer.json";
+/// The tokenizer as a table that is mapped (text/tokenizer_table.h). A bundle may lack it.
+inline constexpr std::string_view kTokenizerTableFile = "tokenizer.table";
 inline constexpr std::string_view kTokenizerConfigFile = "tokenizer_config.json";
 inline constexpr std::string_view kGenerationConfigFile = "generation_config.json";
 inline constexpr std::string_view kChatTemplateFile = "chat_template.jinja";
@@ -96,7 +98,8 @@ Result<Manifest> ReadManifest(std::string_view text, std::string_view where);
 Result<Manifest> LoadManifest(const std::filesystem::path& folder);
 
 enum class Check : uint8_t {
-  kSizesAndSmallFiles,  // Sizes of all, hashes of all but the parameters.
+  kSizesAndSmallFiles,  // Sizes of all, hashes of all but the parameters and the tokenizer's table,
+                        // which carries a checksum that its reader compares.
   kEverything,          // Hashes of all: reads the parameters once.
 };
 

@@ -20,6 +20,7 @@
 #include "model/special_tokens.h"
 #include "model/text_sources.h"
 #include "runtime/load.h"
+#include "text/tokenizer_table.h"
 
 namespace tessera::cli {
 namespace {
@@ -31,15 +32,31 @@ std::string ModelName(const std::filesystem::path& path) {
   return name.empty() ? "model" : name;
 }
 
+/// Raised when MakeTokenizerFiles makes something else of the same model: bundles are made anew.
+constexpr std::string_view kTokenizerFilesVersion = "1";
+
+/// The slow half of a tokenizer, once for each bundle. A table that cannot be made, or that would
+/// not give the same, is left out.
+Result<compiler::TokenizerFiles> MakeTokenizerFiles(const model::ModelSource& source) {
+  compiler::TokenizerFiles files;
+  auto tokenizer = MakeTokenizer(source.tokenizer);
+  if (!tokenizer.has_value()) return Fail(tokenizer.error().WithContext("the model's tokenizer"));
+  const auto* json = std::get_if<model::JsonTokenizer>(&source.tokenizer);
+  files.json = json != nullptr ? json->json : (*tokenizer)->ToJson();
+  auto table = text::MakeTokenizerTable(**tokenizer);
+  if (table.has_value()) {
+    files.table = *std::move(table);
+  } else {
+    files.note =
+        fmt::format("the bundle has no {}, so starts read {}: {}", bundle::kTokenizerTableFile,
+                    bundle::kTokenizerFile, table.error().message());
+  }
+  return files;
+}
+
 /// Everything but the session, from the bundle's documents.
 Status ReadDocuments(const LoadOptions& options, LoadedModel* loaded) {
-  const std::filesystem::path tokenizer_path = loaded->bundle / bundle::kTokenizerFile;
-  TESSERA_ASSIGN_OR_RETURN(const model::TokenizerSource source,
-                           model::OpenTokenizer(tokenizer_path));
-  auto tokenizer = MakeTokenizer(source.tokenizer);
-  if (!tokenizer.has_value()) return tokenizer.error().WithContext(tokenizer_path.string());
-  loaded->tokenizer = *std::move(tokenizer);
-
+  TESSERA_ASSIGN_OR_RETURN(loaded->tokenizer, ReadTokenizer(loaded->bundle));
   TESSERA_ASSIGN_OR_RETURN(
       const model::JsonFile tokenizer_config,
       model::ReadOptionalJsonFile(loaded->bundle / bundle::kTokenizerConfigFile,
@@ -51,7 +68,10 @@ Status ReadDocuments(const LoadOptions& options, LoadedModel* loaded) {
   const model::RepositoryJson files{
       .generation = generation.value.if_object(),
       .tokenizer_config = tokenizer_config.value.if_object(),
-      .tokenizer_json = &std::get<model::JsonTokenizer>(source.tokenizer).json};
+      .find_token = [&](std::string_view text) -> std::optional<int64_t> {
+        const text::TokenId id = loaded->tokenizer->FindToken(text);
+        return id < 0 ? std::nullopt : std::optional<int64_t>(id);
+      }};
   TESSERA_ASSIGN_OR_RETURN(const model::SpecialTokens special,
                            model::ReadHfSpecialTokens(files, loaded->session->shape().vocab_size));
   for (const int64_t id : special.eos_ids)
@@ -184,12 +204,10 @@ Result<compiler::CompileReport> EnsureBundle(const LoadOptions& options) {
   input.source = &source;
   input.name = EscapeNonUtf8(ModelName(options.model));
   input.repository = EscapeNonUtf8(options.model);
-  if (const auto* json = std::get_if<model::JsonTokenizer>(&source.tokenizer)) {
+  if (const auto* json = std::get_if<model::JsonTokenizer>(&source.tokenizer))
     input.tokenizer_json = json->json;
-  } else {
-    TESSERA_ASSIGN_OR_RETURN(const auto tokenizer, MakeTokenizer(source.tokenizer));
-    input.tokenizer_json = tokenizer->ToJson();
-  }
+  input.make_tokenizer = [&source] { return MakeTokenizerFiles(source); };
+  input.tokenizer_version = kTokenizerFilesVersion;
   TESSERA_ASSIGN_OR_RETURN(const std::filesystem::path cache, CacheFolder(options.cache_dir));
   const bundle::Store store(cache);
   CompileDisplay display;

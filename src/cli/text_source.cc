@@ -3,7 +3,12 @@
 
 #include <fmt/format.h>
 
+#include "cli/terminal.h"
+
+#include "base/file.h"
+#include "bundle/bundle.h"
 #include "model/text_sources.h"
+#include "text/tokenizer_table.h"
 
 namespace tessera::cli {
 Result<std::shared_ptr<const text::Tokenizer>> MakeTokenizer(
@@ -32,7 +37,27 @@ Result<std::shared_ptr<const text::Tokenizer>> MakeTokenizer(
   return text::Tokenizer::FromGguf(vocabulary);
 }
 
+namespace {
+
+/// A bundle's table; null where it has none or, with a warning, one that cannot be used although
+/// there is a tokenizer.json to read instead.
+Result<std::shared_ptr<const text::Tokenizer>> ReadTable(const std::filesystem::path& folder) {
+  const std::filesystem::path path = folder / bundle::kTokenizerTableFile;
+  if (!bundle::IsBundle(folder) || !IsPresent(path)) return nullptr;
+  auto tokenizer = text::OpenTokenizerTable(path);
+  if (tokenizer.has_value() || !IsPresent(folder / bundle::kTokenizerFile)) return tokenizer;
+  Note(
+      "warning: {}; reading {} instead, which takes longer (remove the bundle to have it made "
+      "anew)\n",
+      tokenizer.error().ToString(), bundle::kTokenizerFile);
+  return nullptr;
+}
+
+}  // namespace
+
 Result<std::shared_ptr<const text::Tokenizer>> ReadTokenizer(const std::filesystem::path& path) {
+  TESSERA_ASSIGN_OR_RETURN(auto table, ReadTable(path));
+  if (table != nullptr) return table;
   TESSERA_ASSIGN_OR_RETURN(const model::TokenizerSource source, model::OpenTokenizer(path));
   auto tokenizer = MakeTokenizer(source.tokenizer);
   if (!tokenizer.has_value()) return Fail(tokenizer.error().WithContext(path.string()));

@@ -19,7 +19,7 @@ namespace tessera::cli {
 Result<std::shared_ptr<const text::Tokenizer>> MakeTokenizer(
     const std::variant<model::JsonTokenizer, model::GgufTokenizer>& tokenizer);
 
-/// As model::OpenTokenizer finds it.
+/// A bundle's table where it has one, else as model::OpenTokenizer finds it.
 Result<std::shared_ptr<const text::Tokenizer>> ReadTokenizer(const std::filesystem::path& path);
 
 /// The "default" chat template of a folder or GGUF. kNotFound when it has none.

@@ -56,7 +56,8 @@ Status CheckOptions(const CompileInput& input, const CompileOptions& options) {
   TESSERA_RETURN_IF_ERROR(CheckBatchSizes("decode batch sizes", options.decode_batch_sizes));
   TESSERA_RETURN_IF_ERROR(CheckDisabledPasses(options.disabled_passes));
   if (input.name.empty()) return InvalidArgument("the model has no name");
-  if (input.tokenizer_json.empty()) return InvalidArgument("the model has no tokenizer.json");
+  if (input.tokenizer_json.empty() && !input.make_tokenizer)
+    return InvalidArgument("the model has no tokenizer.json");
   return {};
 }
 
@@ -95,7 +96,10 @@ Result<std::vector<FileRecord>> HashSources(const CompileInput& input, const bun
   }
   for (const model::RepositoryFile& file : input.source->files)
     records.push_back({file.name, file.text.size(), Sha256Hex(AsBytes(file.text))});
-  for (const model::RepositoryFile& file : MakeDocuments(input))
+  std::vector<model::RepositoryFile> documents = MakeDocuments(input);
+  if (!input.tokenizer_json.empty())
+    documents.push_back({std::string(bundle::kTokenizerFile), input.tokenizer_json});
+  for (const model::RepositoryFile& file : documents)
     records.push_back({"bundle/" + file.name, file.text.size(), Sha256Hex(AsBytes(file.text))});
   return records;
 }
@@ -139,9 +143,21 @@ std::string Reason(const bundle::Store& store, const BundleId& id, const Status&
   return fmt::format("stage compile: {}", difference.empty() ? "bundle was removed" : difference);
 }
 
+/// tokenizer.json and, where the tokenizer has one, its table.
+Status AddTokenizer(const TokenizerFiles& tokenizer, bundle::BundleDraft* draft) {
+  TESSERA_RETURN_IF_ERROR(draft->AddFile(bundle::kTokenizerFile, tokenizer.json));
+  if (tokenizer.table.empty()) return {};
+  return draft->AddFile(bundle::kTokenizerTableFile, tokenizer.table);
+}
+
 Status MakeBundle(const CompileInput& input, const CompileOptions& options, const BundleId& id,
                   const bundle::Store& store, const bundle::BundleLock& lock,
                   const ProgressFn& progress, CompileReport* report) {
+  TokenizerFiles tokenizer{.json = input.tokenizer_json, .table = {}, .note = {}};
+  if (input.make_tokenizer) {  // Before the long work: it may refuse the model.
+    TESSERA_ASSIGN_OR_RETURN(tokenizer, input.make_tokenizer());
+  }
+  if (!tokenizer.note.empty()) report->notes.push_back(tokenizer.note);
   TESSERA_ASSIGN_OR_RETURN(graph::Graph graph,
                            model::BuildGraph(input.source->config, input.source->index));
   TESSERA_ASSIGN_OR_RETURN(Module module, MakeModule(input, options, std::move(graph)));
@@ -156,6 +172,7 @@ Status MakeBundle(const CompileInput& input, const CompileOptions& options, cons
       draft.AddFile(bundle::kProgramFile, bundle::WriteProgram(module.program)));
   TESSERA_RETURN_IF_ERROR(
       draft.AddFile(bundle::kConfigFile, bundle::WriteServingConfig(MakeServingConfig(module))));
+  TESSERA_RETURN_IF_ERROR(AddTokenizer(tokenizer, &draft));
   for (const model::RepositoryFile& file : MakeDocuments(input))
     TESSERA_RETURN_IF_ERROR(draft.AddFile(file.name, file.text));
   TESSERA_ASSIGN_OR_RETURN(report->bundle,
@@ -189,6 +206,7 @@ Result<BundleId> MakeBundleId(const CompileInput& input, const CompileOptions& o
       {"device_block_count", fmt::to_string(options.device_block_count)},
       {"prefill_batch_sizes", fmt::format("{}", fmt::join(options.prefill_batch_sizes, ","))},
       {"decode_batch_sizes", fmt::format("{}", fmt::join(options.decode_batch_sizes, ","))}};
+  if (!input.tokenizer_version.empty()) id.options["tokenizer"] = input.tokenizer_version;
   if (!options.disabled_passes.empty())  // Absent otherwise: ordinary keys do not know of it.
     id.options["disabled_passes"] = fmt::format("{}", fmt::join(options.disabled_passes, ","));
   TESSERA_ASSIGN_OR_RETURN(id.sources,

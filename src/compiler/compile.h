@@ -25,6 +25,13 @@ inline constexpr int64_t kMaxBatchSize = int64_t{1} << 20;
 /// kInvalidArgument with both when it is more than that: positions beyond are untrained.
 Result<int64_t> ContextLength(int64_t wanted, int64_t own);
 
+/// What a bundle stores of a tokenizer.
+struct TokenizerFiles {
+  std::string json;   // tokenizer.json
+  std::string table;  // Its stored form, for a fast start; empty: none.
+  std::string note;   // Why there is no table.
+};
+
 /// Everything that enters a bundle besides options. Texts are stored as they are.
 struct CompileInput {
   const model::ModelSource* source = nullptr;
@@ -32,8 +39,13 @@ struct CompileInput {
   std::string repository;  // "org/name" or the path that the user named; may be empty.
   std::string revision;    // Commit hash; may be empty.
   std::string licence;     // As the repository states it; may be empty.
-  /// tokenizer.json; for a GGUF what text::Tokenizer::ToJson() of its vocabulary gives.
+  /// The repository's tokenizer.json; empty when `make_tokenizer` makes it from the source's files.
   std::string tokenizer_json;
+  /// Called when a bundle is made, not when one is reused: making a tokenizer takes long. Empty:
+  /// the bundle gets `tokenizer_json` alone.
+  std::function<Result<TokenizerFiles>()> make_tokenizer;
+  /// Changes when `make_tokenizer` makes something else of the same sources; enters the key.
+  std::string tokenizer_version;
   /// Empty: the repository's file, or one made from the source's special tokens and defaults.
   std::string tokenizer_config_json;
   std::string generation_config_json;

@@ -98,7 +98,6 @@ std::vector<model::RepositoryFile> MakeDocuments(const CompileInput& input) {
     return file != nullptr ? *file : make(source);
   };
   std::vector<model::RepositoryFile> documents;
-  documents.push_back({std::string(bundle::kTokenizerFile), input.tokenizer_json});
   documents.push_back(
       {std::string(bundle::kTokenizerConfigFile),
        choose(input.tokenizer_config_json, bundle::kTokenizerConfigFile, MakeTokenizerConfig)});

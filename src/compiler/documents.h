@@ -15,8 +15,8 @@ namespace tessera::compiler {
 /// config.json for the program.
 bundle::ServingConfig MakeServingConfig(const Module& module);
 
-/// tokenizer.json, tokenizer_config.json, generation_config.json and, if there is a template,
-/// chat_template.jinja.
+/// All but the tokenizer's: tokenizer_config.json, generation_config.json and, if there is a
+/// template, chat_template.jinja.
 std::vector<model::RepositoryFile> MakeDocuments(const CompileInput& input);
 
 }  // namespace tessera::compiler

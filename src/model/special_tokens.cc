@@ -98,7 +98,9 @@ Result<std::optional<int64_t>> FindInTokenizer(const std::string& text, std::str
 Status AddTokenizerEos(const RepositoryJson& files, int64_t vocab_size, SpecialTokens& tokens) {
   if (tokens.eos_text.empty()) return {};
   std::optional<int64_t> id = FindInDecoder(*files.tokenizer_config, tokens.eos_text);
-  if (!id && files.tokenizer_json != nullptr) {
+  if (!id && files.find_token) {
+    id = files.find_token(tokens.eos_text);
+  } else if (!id && files.tokenizer_json != nullptr) {
     TESSERA_ASSIGN_OR_RETURN(id, FindInTokenizer(*files.tokenizer_json, tokens.eos_text));
   }
   if (!id) {

@@ -5,6 +5,10 @@
 // everything that any of them names.
 #pragma once
 
+#include <functional>
+#include <optional>
+#include <string_view>
+
 #include "base/json.h"
 #include "formats/metadata.h"
 #include "model/open.h"
@@ -16,7 +20,10 @@ struct RepositoryJson {
   const json::Object* config = nullptr;
   const json::Object* generation = nullptr;        // generation_config.json
   const json::Object* tokenizer_config = nullptr;  // tokenizer_config.json
-  const std::string* tokenizer_json = nullptr;  // Text; parsed only if the others do not suffice.
+  /// tokenizer.json's text; parsed only if the others do not suffice.
+  const std::string* tokenizer_json = nullptr;
+  /// A token's id by its text, from who has loaded the tokenizer: asked instead of its text.
+  std::function<std::optional<int64_t>(std::string_view)> find_token = {};
 };
 
 /// Ids outside [0, vocab_size) are kInvalidArgument.

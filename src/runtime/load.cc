@@ -75,8 +75,7 @@ Status CheckOptions(const LoadOptions& options) {
   return {};
 }
 
-Result<std::unique_ptr<ThreadPool>> MakePool(const LoadOptions& options) {
-  const Topology topology = ReadTopology();
+Result<std::unique_ptr<ThreadPool>> MakePool(const LoadOptions& options, const Topology& topology) {
   const int threads = options.threads > 0 ? options.threads : topology.DefaultThreads();
   std::vector<int> cpus;
   // More threads than cores: pinning would only put two on one core.
@@ -100,9 +99,9 @@ Result<std::unique_ptr<Session>> CpuSession::Make(bundle::Bundle bundle,
   const bundle::Program& program = session->bundle_.program;
   const bundle::Dims& dims = program.dims;
   const Isa isa = options.isa.value_or(ReadIsa());
+  const Topology topology = ReadTopology();  // Hundreds of small files: read once.
   const kernels::KvLayout page{dims.layers, dims.kv_heads, dims.head_dim, dims.page_tokens};
   const KvShape kv_shape{dims.max_seq_len, dims.page_tokens, page.PageBytes()};
-  const Topology topology = ReadTopology();
   TESSERA_ASSIGN_OR_RETURN(const int64_t pages,
                            KvPages(options.kv, kv_shape, topology.memory_available));
   if (topology.memory_bytes > 0)  // Else unknown.
@@ -111,7 +110,7 @@ Result<std::unique_ptr<Session>> CpuSession::Make(bundle::Bundle bundle,
   session->kv_ = std::make_unique<KvMemory>(std::move(kv));
   TESSERA_ASSIGN_OR_RETURN(std::vector<BoundWeight> weights,
                            BindWeights(program, session->bundle_.archive, isa));
-  TESSERA_ASSIGN_OR_RETURN(session->pool_, MakePool(options));
+  TESSERA_ASSIGN_OR_RETURN(session->pool_, MakePool(options, topology));
   TESSERA_ASSIGN_OR_RETURN(
       session->executor_,
       Executor::Make(program, std::move(weights), session->kv_.get(),

@@ -71,8 +71,7 @@ bool HasGuard(const std::vector<size_t>& guards, size_t begin, size_t end) {
 SpecialTokens::SpecialTokens(const Tokenizer& tokenizer)
     : SpecialTokens([&tokenizer] {
         std::vector<std::string> texts;
-        for (TokenId id = 0; id < tokenizer.vocab_size(); ++id)
-          if (tokenizer.IsSpecial(id)) texts.push_back(tokenizer.TokenText(id));
+        for (const TokenId id : tokenizer.SpecialIds()) texts.push_back(tokenizer.TokenText(id));
         return texts;
       }()) {}
 

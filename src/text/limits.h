@@ -11,6 +11,9 @@ namespace tessera::text {
 
 /// tokenizer.json; Gemma 3's, the largest we know, has 33 MB.
 inline constexpr uint64_t kMaxTokenizerJsonBytes = 256ull << 20;
+/// A stored tokenizer (tokenizer_table.h): about 8 MB for 128k tokens. textkit/src/stored/table.rs
+/// repeats it.
+inline constexpr uint64_t kMaxTokenizerTableBytes = 256ull << 20;
 /// One text to encode. A context of a million tokens is about 5 MB. The pipeline keeps offsets of
 /// all pieces while it works: measured, up to 200 times the text's size for a moment, usually 60
 /// times.

@@ -4,9 +4,15 @@
 // of text/.
 #pragma once
 
+#include <memory>
+
+#include "text/tokenizer.h"
 #include "textkit_tokenizer.h"
 
 namespace tessera::text {
+
+/// A Tokenizer that owns `handle`, which is not null.
+std::shared_ptr<const Tokenizer> AdoptTokenizer(tk_tokenizer* handle);
 
 class TextkitTokenizerHandle {
  public:

@@ -20,6 +20,12 @@ int32_t ToRaw(const std::optional<bool>& flag) {
   return flag.has_value() ? (*flag ? 1 : 0) : -1;
 }
 
+std::vector<TokenId> TakeIds(tk_ids* ids) {
+  std::vector<TokenId> result(ids->data, ids->data + ids->len);
+  tk_ids_free(ids);
+  return result;
+}
+
 std::vector<tk_slice> ToSlices(std::span<const std::string> texts) {
   std::vector<tk_slice> slices;
   slices.reserve(texts.size());
@@ -43,9 +49,7 @@ class TextkitTokenizer final : public Tokenizer, public TextkitTokenizerHandle {
     const tk_code code = tk_tokenizer_encode(handle_, ToSlice(text), options.add_special,
                                              options.parse_special, &ids, error.out());
     TESSERA_RETURN_IF_ERROR(FromTextkit(code, error));
-    std::vector<TokenId> result(ids.data, ids.data + ids.len);
-    tk_ids_free(&ids);
-    return result;
+    return TakeIds(&ids);
   }
 
   Result<std::string> Decode(std::span<const TokenId> ids, bool skip_special) const override {
@@ -75,6 +79,12 @@ class TextkitTokenizer final : public Tokenizer, public TextkitTokenizerHandle {
 
   bool IsSpecial(TokenId id) const override { return tk_tokenizer_is_special(handle_, ToRaw(id)); }
 
+  std::vector<TokenId> SpecialIds() const override {
+    tk_ids ids{};
+    tk_tokenizer_special_ids(handle_, &ids);
+    return TakeIds(&ids);
+  }
+
   TokenId FindToken(std::string_view text) const override {
     return static_cast<TokenId>(tk_tokenizer_find(handle_, ToSlice(text)));
   }
@@ -95,12 +105,16 @@ class TextkitTokenizer final : public Tokenizer, public TextkitTokenizerHandle {
 
 }  // namespace
 
+std::shared_ptr<const Tokenizer> AdoptTokenizer(tk_tokenizer* handle) {
+  return std::make_shared<const TextkitTokenizer>(handle);
+}
+
 Result<std::shared_ptr<const Tokenizer>> Tokenizer::FromJson(std::string_view json) {
   tk_tokenizer* handle = nullptr;
   TextkitBuffer error;
   const tk_code code = tk_tokenizer_from_json(ToSlice(json), &handle, error.out());
   TESSERA_RETURN_IF_ERROR(FromTextkit(code, error));
-  return std::make_shared<const TextkitTokenizer>(handle);
+  return AdoptTokenizer(handle);
 }
 
 Result<std::shared_ptr<const Tokenizer>> Tokenizer::FromGguf(const GgufVocabulary& vocabulary) {
@@ -130,7 +144,7 @@ Result<std::shared_ptr<const Tokenizer>> Tokenizer::FromGguf(const GgufVocabular
   TextkitBuffer error;
   const tk_code code = tk_tokenizer_from_gguf(&raw, &handle, error.out());
   TESSERA_RETURN_IF_ERROR(FromTextkit(code, error));
-  return std::make_shared<const TextkitTokenizer>(handle);
+  return AdoptTokenizer(handle);
 }
 
 }  // namespace tessera::text

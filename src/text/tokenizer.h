@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tokenizer: text <-> token ids, exact by construction (Hugging Face `tokenizers` in textkit/).
-// Made from tokenizer.json or from GGUF metadata. Immutable and thread-safe: any thread may encode.
-// Detokenizer: the streaming half, one per sequence, not thread-safe.
+// Made from tokenizer.json, from GGUF metadata or from a table (tokenizer_table.h). Immutable and
+// thread-safe: any thread may encode. Detokenizer: the streaming half, one per sequence, not
+// thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -69,6 +70,8 @@ class Tokenizer {
   /// The raw bytes that the token contributes to text (for logprobs and constraints).
   virtual std::string TokenBytes(TokenId id) const = 0;
   virtual bool IsSpecial(TokenId id) const = 0;
+  /// All ids that IsSpecial() affirms, ascending.
+  virtual std::vector<TokenId> SpecialIds() const = 0;
   /// -1 when the vocabulary has no such token.
   virtual TokenId FindToken(std::string_view text) const = 0;
   /// tokenizer.json text that makes an equal tokenizer: what a bundle stores.

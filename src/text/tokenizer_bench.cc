@@ -10,9 +10,11 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/file.h"
 #include "support/fixtures.h"
 #include "text/test_vocabularies.h"
 #include "text/tokenizer.h"
+#include "text/tokenizer_table.h"
 
 namespace tessera::text {
 namespace {
@@ -84,19 +86,58 @@ void LoadJson(benchmark::State& state, const std::string& name) {
   state.SetBytesProcessed(static_cast<int64_t>(state.iterations() * json.size()));
 }
 
+std::string Table(const std::string& name) {
+  auto table = MakeTokenizerTable(*Load(name));
+  TESSERA_CHECK(table.has_value());
+  return *std::move(table);
+}
+
+/// From a file in the page cache, mapping included.
+void LoadTable(benchmark::State& state, const std::string& name) {
+  const testing::TempDir dir;
+  const auto path = dir.path() / "tokenizer.table";
+  const std::string table = Table(name);
+  TESSERA_CHECK(WriteFileAtomic(path, table).ok());
+  for (auto _ : state) benchmark::DoNotOptimize(OpenTokenizerTable(path));
+  state.SetBytesProcessed(static_cast<int64_t>(state.iterations() * table.size()));
+}
+
+void LoadGguf(benchmark::State& state, const std::string& name) {
+  const GgufTokenizerMetadata metadata = ReadGgufTokenizer(testing::TestData(name));
+  for (auto _ : state) benchmark::DoNotOptimize(Tokenizer::FromGguf(metadata.vocabulary()));
+}
+
+void EncodeStored(benchmark::State& state, const std::string& name) {
+  const auto tokenizer = ReadTokenizerTable(Table(name)).value();
+  const std::string text = SomeText(kTextBytes);
+  for (auto _ : state) benchmark::DoNotOptimize(tokenizer->Encode(text, {}));
+  state.SetBytesProcessed(static_cast<int64_t>(state.iterations() * text.size()));
+}
+
 }  // namespace
 }  // namespace tessera::text
 
 int main(int argc, char** argv) {
   using tessera::text::Decode;
   using tessera::text::Encode;
+  using tessera::text::EncodeStored;
+  using tessera::text::LoadGguf;
   using tessera::text::LoadJson;
+  using tessera::text::LoadTable;
   using tessera::text::Stream;
   auto names = tessera::text::NpmFamilies();
   for (const std::string& name : names) {
     benchmark::RegisterBenchmark(("load/" + name).c_str(), LoadJson, name);
   }
-  names.emplace_back("SmolLM2-135M-Instruct.Q4_1.gguf");
+  for (const std::string name :
+       {"SmolLM2-135M-Instruct.Q4_1.gguf", "llama_cpp_models/ggml-vocab-llama-bpe.gguf"}) {
+    benchmark::RegisterBenchmark(("load/" + name).c_str(), LoadGguf, name);
+    names.push_back(name);
+  }
+  for (const std::string& name : names) {
+    benchmark::RegisterBenchmark(("load_stored/" + name).c_str(), LoadTable, name);
+    benchmark::RegisterBenchmark(("encode_stored/" + name).c_str(), EncodeStored, name);
+  }
   names.emplace_back("llama_cpp_models/ggml-vocab-llama-spm.gguf");
   for (const std::string& name : names) {
     benchmark::RegisterBenchmark(("encode/" + name).c_str(), Encode, name);

@@ -13,6 +13,7 @@
 #include "support/fixtures.h"
 #include "text/test_vocabularies.h"
 #include "text/tokenizer.h"
+#include "text/tokenizer_table.h"
 
 namespace tessera::text {
 namespace {
@@ -65,6 +66,22 @@ void CheckText(const std::shared_ptr<const Tokenizer>& tokenizer, const json::Ob
   EXPECT_EQ(Streamed(tokenizer, ids, false), Text(row, "decoded_raw"));
 }
 
+/// The tokenizer itself and its stored form: each must give what the reference gives.
+const std::vector<std::shared_ptr<const Tokenizer>>& BothForms(
+    const std::shared_ptr<const Tokenizer>& tokenizer) {
+  static std::map<const Tokenizer*, std::vector<std::shared_ptr<const Tokenizer>>> made;
+  auto& forms = made[tokenizer.get()];
+  if (!forms.empty()) return forms;
+  forms.push_back(tokenizer);
+  const auto table = MakeTokenizerTable(*tokenizer);
+  EXPECT_TRUE(table.has_value()) << StatusOf(table).ToString();
+  if (!table.has_value()) return forms;
+  auto stored = ReadTokenizerTable(*table);
+  EXPECT_TRUE(stored.has_value()) << StatusOf(stored).ToString();
+  if (stored.has_value()) forms.push_back(*std::move(stored));
+  return forms;
+}
+
 std::string TestName(const ::testing::TestParamInfo<std::string>& info) {
   std::string name = info.param;
   for (char& c : name) {
@@ -78,11 +95,14 @@ class NpmParity : public ::testing::TestWithParam<std::string> {};
 TEST_P(NpmParity, GivesTheReferencesIdsAndText) {
   const auto tokenizer = NpmTokenizer(GetParam());
   ASSERT_NE(tokenizer, nullptr);
+  const auto forms = BothForms(tokenizer);
   for (const json::Value& row :
        testing::ReadJsonLines(testing::Shared("fixtures/tokenizers/" + GetParam() + ".jsonl"))) {
     SCOPED_TRACE(Text(row.as_object(), "id"));
-    CheckIds(*tokenizer, row.as_object());
-    CheckText(tokenizer, row.as_object());
+    for (const auto& form : forms) {
+      CheckIds(*form, row.as_object());
+      CheckText(form, row.as_object());
+    }
   }
 }
 
@@ -105,7 +125,8 @@ void CheckGgufRows(const Tokenizer& tokenizer, std::string_view fixture) {
 TEST_P(GgufParity, GivesTheReferencesIds) {
   const auto tokenizer = GgufTokenizer("llama_cpp_models/ggml-vocab-" + GetParam() + ".gguf");
   ASSERT_NE(tokenizer, nullptr);
-  CheckGgufRows(*tokenizer, "fixtures/tokenizers/gguf_vocab/" + GetParam() + ".jsonl");
+  for (const auto& form : BothForms(tokenizer))
+    CheckGgufRows(*form, "fixtures/tokenizers/gguf_vocab/" + GetParam() + ".jsonl");
 }
 
 TEST_P(GgufParity, SurvivesAsTokenizerJson) {
@@ -123,16 +144,17 @@ INSTANTIATE_TEST_SUITE_P(Vocabularies, GgufParity, ::testing::ValuesIn(GgufVocab
 TEST(TokenizerParity, SmolLm2FromGgufGivesTheReferencesIdsAndText) {
   const auto tokenizer = GgufTokenizer("SmolLM2-135M-Instruct.Q4_1.gguf");
   ASSERT_NE(tokenizer, nullptr);
-  CheckGgufRows(*tokenizer, "fixtures/tokenizers/smollm2_gguf.jsonl");
+  const auto forms = BothForms(tokenizer);
+  for (const auto& form : forms) CheckGgufRows(*form, "fixtures/tokenizers/smollm2_gguf.jsonl");
   for (const json::Value& row :
        testing::ReadJsonLines(testing::Shared("fixtures/tokenizers/smollm2_gguf.jsonl"))) {
     SCOPED_TRACE(Text(row.as_object(), "id"));
-    CheckText(tokenizer, row.as_object());
+    for (const auto& form : forms) CheckText(form, row.as_object());
   }
   for (const json::Value& row :
        testing::ReadJsonLines(testing::Shared("fixtures/tokenizers/smollm2_hf_digits.jsonl"))) {
     SCOPED_TRACE(Text(row.as_object(), "id"));
-    CheckIds(*tokenizer, row.as_object());
+    for (const auto& form : forms) CheckIds(*form, row.as_object());
   }
 }
 
@@ -143,12 +165,37 @@ TEST(TokenizerParity, TinyModelFromJsonAndFromGgufAgree) {
   const auto metadata = ReadGgufTokenizer(testing::Shared("fixtures/tiny_llama/tiny-f16.gguf"));
   const auto from_gguf = Tokenizer::FromGguf(metadata.vocabulary());
   ASSERT_TRUE(from_gguf.has_value()) << StatusOf(from_gguf).ToString();
+  const auto json_forms = BothForms(*from_json);
+  const auto gguf_forms = BothForms(*from_gguf);
   for (const json::Value& row :
        testing::ReadJsonLines(testing::Shared("fixtures/tiny_llama/tokenizer.jsonl"))) {
     SCOPED_TRACE(Text(row.as_object(), "id"));
-    CheckIds(**from_json, row.as_object());
-    CheckText(*from_json, row.as_object());
-    CheckIds(**from_gguf, row.as_object());
+    for (const auto& form : json_forms) {
+      CheckIds(*form, row.as_object());
+      CheckText(form, row.as_object());
+    }
+    for (const auto& form : gguf_forms) CheckIds(*form, row.as_object());
+  }
+}
+
+void CheckStream(const std::shared_ptr<const Tokenizer>& tokenizer, const json::Object& row) {
+  const auto stream = Detokenizer::Make(tokenizer, true);
+  std::vector<std::string> deltas;
+  std::vector<std::string> expected;
+  std::string all;
+  for (const TokenId id : Ids(row, "ids")) {
+    deltas.push_back(stream->Push(id).value());
+    all += deltas.back();
+  }
+  for (const json::Value& delta : row.at("deltas").as_array()) {
+    expected.emplace_back(delta.as_string());
+  }
+  EXPECT_EQ(all.find("\xEF\xBF\xBD"), std::string::npos) << "U+FFFD before the end";
+  const std::string flush = stream->Flush().value();
+  EXPECT_EQ(all + flush, Text(row, "full"));
+  if (row.at("exact").as_bool()) {
+    EXPECT_EQ(deltas, expected);
+    EXPECT_EQ(flush, Text(row, "flush"));
   }
 }
 
@@ -171,24 +218,7 @@ TEST(TokenizerParity, StreamsGiveTheReferencesPieces) {
       continue;
     }
     ASSERT_NE(tokenizer, nullptr);
-    const auto stream = Detokenizer::Make(tokenizer, true);
-    std::vector<std::string> deltas;
-    std::vector<std::string> expected;
-    std::string all;
-    for (const TokenId id : Ids(row, "ids")) {
-      deltas.push_back(stream->Push(id).value());
-      all += deltas.back();
-    }
-    for (const json::Value& delta : row.at("deltas").as_array()) {
-      expected.emplace_back(delta.as_string());
-    }
-    EXPECT_EQ(all.find("\xEF\xBF\xBD"), std::string::npos) << "U+FFFD before the end";
-    const std::string flush = stream->Flush().value();
-    EXPECT_EQ(all + flush, Text(row, "full"));
-    if (row.at("exact").as_bool()) {
-      EXPECT_EQ(deltas, expected);
-      EXPECT_EQ(flush, Text(row, "flush"));
-    }
+    for (const auto& form : BothForms(tokenizer)) CheckStream(form, row);
   }
 }
 

@@ -78,6 +78,12 @@ Result<std::string> FakeTokenizer::Decode(std::span<const text::TokenId> ids,
   return TakeCharacters(&bytes, true);
 }
 
+std::vector<text::TokenId> FakeTokenizer::SpecialIds() const {
+  std::vector<text::TokenId> ids;
+  for (text::TokenId id = 256; id < vocab_size(); ++id) ids.push_back(id);
+  return ids;
+}
+
 text::TokenId FakeTokenizer::FindToken(std::string_view text) const {
   for (size_t i = 0; i < specials_.size(); ++i)
     if (specials_[i] == text) return static_cast<text::TokenId>(256 + i);

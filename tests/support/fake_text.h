@@ -28,6 +28,7 @@ class FakeTokenizer : public text::Tokenizer {
   std::string TokenText(text::TokenId id) const override { return TokenBytes(id); }
   std::string TokenBytes(text::TokenId id) const override;
   bool IsSpecial(text::TokenId id) const override { return id >= 256 && id < vocab_size(); }
+  std::vector<text::TokenId> SpecialIds() const override;
   text::TokenId FindToken(std::string_view text) const override;
   std::string ToJson() const override { return "{}"; }
 

@@ -31,6 +31,13 @@ void tk_ids_free(tk_ids* ids);
  * truncation and padding are ignored: a prompt is never cut or padded here. */
 tk_code tk_tokenizer_from_json(tk_slice json, tk_tokenizer** out, tk_buffer* error);
 
+/* Opens a stored form (tk_tokenizer_to_table()) in place: `table` must stay readable and unchanged
+ * until `release(context)`, which comes once, from any thread: when the last user of the tokenizer
+ * is gone, or during this call when it fails. TK_INVALID_ARGUMENT for damage, TK_UNIMPLEMENTED for
+ * another version of the format, TK_RESOURCE_EXHAUSTED past the limit. */
+tk_code tk_tokenizer_from_table(tk_slice table, void (*release)(void*), void* context,
+                                tk_tokenizer** out, tk_buffer* error);
+
 /* What a GGUF file says of its tokenizer. Arrays are indexed by token id. */
 typedef struct tk_gguf_vocabulary {
   tk_slice model;      /* tokenizer.ggml.model */
@@ -81,6 +88,12 @@ bool tk_tokenizer_is_special(const tk_tokenizer* tokenizer, uint32_t id);
 int64_t tk_tokenizer_find(const tk_tokenizer* tokenizer, tk_slice text);
 /* tokenizer.json text that makes an equal tokenizer. */
 tk_code tk_tokenizer_to_json(const tk_tokenizer* tokenizer, tk_buffer* out, tk_buffer* error);
+
+/* The stored form: a flat table that gives what this tokenizer gives, compared before it is
+ * returned. TK_UNIMPLEMENTED says why this tokenizer has none. */
+tk_code tk_tokenizer_to_table(const tk_tokenizer* tokenizer, tk_buffer* out, tk_buffer* error);
+/* The special tokens, ascending. */
+void tk_tokenizer_special_ids(const tk_tokenizer* tokenizer, tk_ids* out);
 
 /* A stream shares the tokenizer and may outlive its handle. */
 tk_code tk_detokenizer_new(const tk_tokenizer* tokenizer, bool skip_special, tk_detokenizer** out,

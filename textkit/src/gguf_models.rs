@@ -18,15 +18,14 @@ use tokenizers::pre_tokenizers::byte_level::ByteLevel;
 use tokenizers::pre_tokenizers::metaspace::{Metaspace, PrependScheme};
 use tokenizers::pre_tokenizers::sequence::Sequence;
 use tokenizers::pre_tokenizers::split::{Split, SplitPattern};
-use tokenizers::{
-    DecoderWrapper, NormalizerWrapper, PreTokenizerWrapper, SplitDelimiterBehavior, Tokenizer,
-};
+use tokenizers::{DecoderWrapper, NormalizerWrapper, PreTokenizerWrapper, SplitDelimiterBehavior};
 
 use crate::abi::{Error, Result};
 use crate::charsmap;
 use crate::gguf::{Kind, Vocabulary};
 use crate::gguf_pre::PreTokenizer;
 use crate::gguf_scores::merges_from_scores;
+use crate::pipeline::Pipeline;
 
 /// U+2581, SentencePiece's visible space.
 pub const SPACE: &str = "\u{2581}";
@@ -40,7 +39,7 @@ fn vocab_of(names: &[String]) -> Vocab {
 }
 
 /// GPT-2's BPE over bytes written as printable characters, with words cut by `pre`.
-pub fn byte_level_bpe(v: &Vocabulary, names: &[String], pre: &PreTokenizer) -> Result<Tokenizer> {
+pub fn byte_level_bpe(v: &Vocabulary, names: &[String], pre: &PreTokenizer) -> Result<Pipeline> {
     let vocab = vocab_of(names);
     let merges = merges_of(v, &vocab)?;
     let model = BPE::builder()
@@ -53,17 +52,17 @@ pub fn byte_level_bpe(v: &Vocabulary, names: &[String], pre: &PreTokenizer) -> R
         steps.push(isolate(pattern)?);
     }
     steps.push(PreTokenizerWrapper::ByteLevel(ByteLevel::new(false, false, false)));
-    let mut tokenizer = Tokenizer::new(model);
+    let mut tokenizer = Pipeline::new(model.into());
     tokenizer.with_pre_tokenizer(Some(Sequence::new(steps)));
     tokenizer.with_decoder(Some(ByteLevel::new(false, false, false)));
     Ok(tokenizer)
 }
 
 /// Gemma 4's BPE: SentencePiece's characters and byte tokens, but with merges listed.
-pub fn gemma_bpe(v: &Vocabulary, names: &[String]) -> Result<Tokenizer> {
+pub fn gemma_bpe(v: &Vocabulary, names: &[String]) -> Result<Pipeline> {
     let vocab = vocab_of(names);
     let merges = merges_of(v, &vocab)?;
-    let mut tokenizer = Tokenizer::new(fallback_bpe(v, names, vocab, merges)?);
+    let mut tokenizer = Pipeline::new(fallback_bpe(v, names, vocab, merges)?.into());
     tokenizer.with_normalizer(Some(spaces_shown()?)).map_err(failed)?;
     tokenizer.with_pre_tokenizer(Some(isolate(r"[^\n]+|[\n]+")?));
     tokenizer.with_decoder(Some(spaces_back(false)?));
@@ -72,14 +71,14 @@ pub fn gemma_bpe(v: &Vocabulary, names: &[String]) -> Result<Tokenizer> {
 
 /// SentencePiece's BPE as llama.cpp runs it: the pair whose token has the best score merges first,
 /// the leftmost of equals.
-pub fn scored_bpe(v: &Vocabulary, names: &[String], kinds: &[Kind]) -> Result<Tokenizer> {
+pub fn scored_bpe(v: &Vocabulary, names: &[String], kinds: &[Kind]) -> Result<Pipeline> {
     if v.scores.is_empty() {
         return Err(Error::invalid("tokenizer.ggml.scores is missing; model \"llama\" needs it"));
     }
     let vocab = vocab_of(names);
     let merges = merges_from_scores(&vocab, names, kinds, v.scores)?;
     let words_end_at_space = names.iter().all(|name| !has_inner_space(name));
-    let mut tokenizer = Tokenizer::new(fallback_bpe(v, names, vocab, merges)?);
+    let mut tokenizer = Pipeline::new(fallback_bpe(v, names, vocab, merges)?.into());
     let prefix = v.add_space_prefix.unwrap_or(true);
     let mut steps = Vec::new();
     if prefix {
@@ -97,7 +96,7 @@ pub fn scored_bpe(v: &Vocabulary, names: &[String], kinds: &[Kind]) -> Result<To
 }
 
 /// SentencePiece's unigram model (T5 and its like).
-pub fn unigram(v: &Vocabulary, names: &[String]) -> Result<Tokenizer> {
+pub fn unigram(v: &Vocabulary, names: &[String]) -> Result<Pipeline> {
     if v.scores.is_empty() {
         return Err(Error::invalid("tokenizer.ggml.scores is missing; model \"t5\" needs it"));
     }
@@ -122,7 +121,7 @@ pub fn unigram(v: &Vocabulary, names: &[String]) -> Result<Tokenizer> {
     }
     let prefix = v.add_space_prefix.unwrap_or(true);
     let scheme = if prefix { PrependScheme::Always } else { PrependScheme::Never };
-    let mut tokenizer = Tokenizer::new(model);
+    let mut tokenizer = Pipeline::new(model.into());
     tokenizer.with_normalizer(Some(NormalizerSequence::new(steps))).map_err(failed)?;
     tokenizer.with_pre_tokenizer(Some(Metaspace::new('\u{2581}', scheme, true)));
     tokenizer.with_decoder(Some(Metaspace::new('\u{2581}', scheme, true)));

@@ -12,6 +12,8 @@ pub mod gguf;
 mod gguf_models;
 mod gguf_pre;
 mod gguf_scores;
+pub mod pipeline;
+pub mod stored;
 pub mod template;
 pub mod tokenizer;
 mod tokenizer_abi;

@@ -15,6 +15,8 @@ use tokenizers::{
 };
 
 use crate::abi::{catch, Code, Error, Result};
+use crate::pipeline::Pipeline;
+use crate::stored::{self, Bytes};
 use crate::tokenizer_decode::Chain;
 
 /// Sizes that a hostile file or request could inflate; `src/text/limits.h` repeats them.
@@ -28,7 +30,7 @@ pub const MAX_TOKEN_ID: u32 = (1 << 24) - 1;
 const TEXT_MARKER: u32 = u32::MAX;
 
 pub struct Tokenizer {
-    inner: tokenizers::Tokenizer,
+    inner: Pipeline,
     /// The added tokens that stay when special ones are plain text, and their ids in `inner`.
     plain: AddedVocabulary,
     plain_ids: HashMap<u32, u32>,
@@ -52,7 +54,7 @@ impl Tokenizer {
         let text = crate::abi::utf8(json, "tokenizer.json")?;
         // Several deserializers of the crate `expect` or index; a panic there is the file's fault.
         catch(|| {
-            let inner = serde_json::from_str::<tokenizers::Tokenizer>(text)
+            let inner = serde_json::from_str::<Pipeline>(text)
                 .map_err(|e| Error::invalid(format!("tokenizer.json: {e}")))?;
             Self::new(inner)
         })
@@ -62,8 +64,32 @@ impl Tokenizer {
         })
     }
 
+    /// Opens a stored form. `InvalidArgument` for damage, `Unimplemented` for another version.
+    pub fn from_table(bytes: Bytes) -> Result<Self> {
+        catch(|| Self::new(stored::read(bytes)?)).map_err(|e| match e.code {
+            Code::Internal => {
+                Error::invalid(format!("stored tokenizer is malformed: {}", e.message))
+            }
+            _ => e,
+        })
+    }
+
+    /// The stored form, which gives what this tokenizer gives: compared before it is returned.
+    /// `Unimplemented` says why this tokenizer has none.
+    pub fn to_table(&self) -> Result<Vec<u8>> {
+        catch(|| {
+            let bytes = stored::write(&self.inner)?;
+            stored::prove(self, &Self::from_table(Bytes::Owned(bytes.clone()))?)?;
+            Ok(bytes)
+        })
+    }
+
+    pub fn pipeline(&self) -> &Pipeline {
+        &self.inner
+    }
+
     /// Wraps a pipeline, checks it and precomputes what calls need.
-    pub fn new(mut inner: tokenizers::Tokenizer) -> Result<Self> {
+    pub fn new(mut inner: Pipeline) -> Result<Self> {
         // A server must not cut or pad a prompt on its own; transformers switches both off too.
         inner
             .with_truncation(None)
@@ -127,10 +153,7 @@ impl Tokenizer {
                 // Only added tokens have been recognised so far.
                 Some(found) if parse_special => ids.extend(found.iter().map(|t| t.id)),
                 Some(found) => ids.extend(found.iter().map(|t| self.plain_ids[&t.id])),
-                None => {
-                    let found = model.tokenize(piece).map_err(failed_encoding)?;
-                    ids.extend(found.iter().map(|t| t.id));
-                }
+                None => model.append_ids(piece, &mut ids).map_err(failed_encoding)?,
             }
         }
         if add_special {
@@ -195,6 +218,13 @@ impl Tokenizer {
         self.special.contains(&id)
     }
 
+    /// The special tokens, ascending.
+    pub fn special_ids(&self) -> Vec<u32> {
+        let mut ids: Vec<u32> = self.special.iter().copied().collect();
+        ids.sort_unstable();
+        ids
+    }
+
     pub fn find(&self, text: &str) -> Option<u32> {
         self.inner.token_to_id(text)
     }
@@ -223,14 +253,13 @@ fn failed_encoding(error: tokenizers::Error) -> Error {
 
 /// One past the largest id. Refuses ids beyond `MAX_TOKEN_ID` and two tokens of one id, which the
 /// crate would decode to either of them by chance.
-fn vocabulary_size(inner: &tokenizers::Tokenizer) -> Result<u32> {
+fn vocabulary_size(inner: &Pipeline) -> Result<u32> {
     let added = inner.get_added_vocabulary().get_added_tokens_decoder();
     let model = inner.get_model();
     let count = u32::try_from(model.get_vocab_size()).unwrap_or(u32::MAX);
-    // `count` tokens that fill 0..count have distinct ids; the usual case, and cheap to see.
-    let dense = count <= MAX_TOKEN_ID && (0..count).all(|id| model.id_to_token(id).is_some());
+    // Tokens that fill 0..count have distinct ids; the usual case, and cheap to see.
     let mut size = count;
-    if !dense {
+    if count > MAX_TOKEN_ID || !model.is_dense() {
         let vocabulary = model.get_vocab();
         let ids: HashSet<u32> = vocabulary.values().copied().collect();
         if ids.len() != vocabulary.len() {
@@ -253,7 +282,7 @@ fn vocabulary_size(inner: &tokenizers::Tokenizer) -> Result<u32> {
 }
 
 /// What the post-processor puts around a text, found by giving it a text of one marked token.
-fn surroundings(inner: &tokenizers::Tokenizer) -> Result<(Vec<u32>, Vec<u32>)> {
+fn surroundings(inner: &Pipeline) -> Result<(Vec<u32>, Vec<u32>)> {
     let marked = Encoding::from_tokens(vec![Token::new(TEXT_MARKER, "x".into(), (0, 1))], 0);
     let ids = inner
         .post_process(marked, None, true)
@@ -282,7 +311,7 @@ fn is_control(token: &AddedToken) -> bool {
 }
 
 /// The added tokens without the control ones. They get ids of their own there; the map leads back.
-fn plain_vocabulary(inner: &tokenizers::Tokenizer) -> Result<(AddedVocabulary, HashMap<u32, u32>)> {
+fn plain_vocabulary(inner: &Pipeline) -> Result<(AddedVocabulary, HashMap<u32, u32>)> {
     let all = inner.get_added_vocabulary().get_added_tokens_decoder();
     let mut kept: Vec<(&u32, &AddedToken)> = all.iter().filter(|(_, t)| !is_control(t)).collect();
     kept.sort_unstable_by_key(|(id, _)| **id);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The exported functions of `textkit_tokenizer.h`.
 
+use std::ffi::c_void;
 use std::sync::Arc;
 
 use crate::abi::{array, borrow, borrow_mut, catch, guard, put, Buffer, Slice};
 use crate::gguf::{self, Vocabulary};
+use crate::stored::{Bytes, Release};
 use crate::tokenizer::Tokenizer;
 use crate::tokenizer_decode::Stream;
 
@@ -50,6 +52,25 @@ pub unsafe extern "C" fn tk_tokenizer_from_json(
 ) -> i32 {
     guard(error, || {
         let tokenizer = Tokenizer::from_json(json.bytes())?;
+        put(out, Box::into_raw(Box::new(Handle(Arc::new(tokenizer)))));
+        Ok(())
+    })
+}
+
+/// # Safety
+/// As `textkit.h` says of every function; `table` stays readable and unchanged until `release`.
+#[no_mangle]
+pub unsafe extern "C" fn tk_tokenizer_from_table(
+    table: Slice,
+    release: Release,
+    context: *mut c_void,
+    out: *mut *mut Handle,
+    error: *mut Buffer,
+) -> i32 {
+    let lent = table.bytes();
+    let bytes = Bytes::Lent { data: lent.as_ptr(), len: lent.len(), release, context };
+    guard(error, || {
+        let tokenizer = Tokenizer::from_table(bytes)?;
         put(out, Box::into_raw(Box::new(Handle(Arc::new(tokenizer)))));
         Ok(())
     })
@@ -228,7 +249,28 @@ pub unsafe extern "C" fn tk_tokenizer_to_json(
     })
 }
 
-///
+/// # Safety
+/// As `textkit.h` says of every function.
+#[no_mangle]
+pub unsafe extern "C" fn tk_tokenizer_to_table(
+    tokenizer: *const Handle,
+    out: *mut Buffer,
+    error: *mut Buffer,
+) -> i32 {
+    guard(error, || {
+        put(out, borrow(tokenizer, "tokenizer")?.0.to_table()?.into());
+        Ok(())
+    })
+}
+
+/// # Safety
+/// `tokenizer` is a live handle.
+#[no_mangle]
+pub unsafe extern "C" fn tk_tokenizer_special_ids(tokenizer: *const Handle, out: *mut Ids) {
+    let ids = catch(|| Ok(borrow(tokenizer, "tokenizer")?.0.special_ids()));
+    put(out, ids.unwrap_or_default().into());
+}
+
 /// # Safety
 /// `tokenizer` is a live handle.
 #[no_mangle]
