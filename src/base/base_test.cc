@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <fstream>
 
 #include "base/bytes.h"
@@ -185,6 +187,29 @@ TEST(Topology, CapsTheInstructionSetsAtALevel) {
   EXPECT_EQ(CapIsa(machine, "avx_vnni").error().code(), Code::kFailedPrecondition);
   EXPECT_EQ(CapIsa(Isa{}, "avx2").error().code(), Code::kFailedPrecondition);
   EXPECT_THAT(CapIsa(machine, "sse9").error().ToString(), HasSubstr("expected auto, ref, avx2"));
+}
+
+TEST(MappedFile, PagesThatAreLostReadAsZerosAndAreReported) {
+  InstallMappingGuard();
+  const testing::TempDir dir;
+  const std::filesystem::path path = dir.path() / "weights";
+  ASSERT_TRUE(WriteFileAtomic(path, std::string(3 * 4096, 'x')).ok());
+  const auto mapped = *MappedFile::Open(path);
+  const auto other = *MappedFile::Open(path);
+  EXPECT_EQ(mapped->bytes()[2 * 4096], std::byte{'x'});
+  ASSERT_EQ(::truncate(path.c_str(), 4096), 0);
+  EXPECT_EQ(mapped->bytes()[2 * 4096], std::byte{0});
+  EXPECT_EQ(mapped->bytes()[0], std::byte{'x'});
+  EXPECT_EQ(mapped->CheckIntact().code(), Code::kDataLoss);
+  EXPECT_THAT(mapped->CheckIntact().ToString(),
+              HasSubstr("weights shrank while it was in use (it had 12288 bytes)"));
+  EXPECT_TRUE(other->CheckIntact().ok()) << "nobody touched its lost pages";
+}
+
+TEST(MappedFileDeathTest, AFaultElsewhereStillEndsTheProcess) {
+  ::testing::FLAGS_gtest_death_test_style = "threadsafe";
+  InstallMappingGuard();
+  EXPECT_EXIT(::raise(SIGBUS), ::testing::KilledBySignal(SIGBUS), "");
 }
 
 }  // namespace

@@ -119,7 +119,16 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::filesystem
 }
 
 MappedFile::~MappedFile() {
+  guard_.reset();
   if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+}
+
+Status MappedFile::CheckIntact() const {
+  if (!guard_->damaged()) return {};
+  return DataLoss(
+      fmt::format("{} shrank while it was in use (it had {} bytes): restore it, or "
+                  "compile the model again, and start again",
+                  path_.string(), bytes_.size()));
 }
 
 void MappedFile::WillNeed(uint64_t offset, uint64_t size) const {

@@ -7,10 +7,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "base/bytes.h"
+#include "base/mapping_guard.h"
 #include "base/status.h"
 
 namespace tessera {
@@ -28,9 +30,10 @@ struct FileIdentity {
 };
 
 /// A read-only MAP_SHARED mapping of a whole file; the bytes are valid as long as the object, from
-/// any thread. An empty file maps to an empty span. If somebody truncates the file while it is
-/// mapped, touching the lost pages raises SIGBUS; writers of this tree never truncate, they
-/// replace by rename.
+/// any thread. An empty file maps to an empty span. Writers of this tree never truncate a file,
+/// they replace it by rename. If somebody else does while it is mapped, touching the lost pages
+/// raises SIGBUS; under InstallMappingGuard() they read as zeros, and CheckIntact() says so
+/// afterwards.
 class MappedFile {
  public:
   /// kNotFound, kPermissionDenied, kInvalidArgument (a folder, FIFO or device), kUnavailable (other
@@ -44,15 +47,21 @@ class MappedFile {
   const std::filesystem::path& path() const { return path_; }
   /// As of opening.
   const FileIdentity& identity() const { return identity_; }
+  /// kDataLoss when pages of the file were lost: what was computed from it since is worthless.
+  Status CheckIntact() const;
   /// Hints that [offset, offset+size) will be read soon, in order.
   void WillNeed(uint64_t offset, uint64_t size) const;
 
  private:
   MappedFile(std::filesystem::path path, ByteSpan bytes, const FileIdentity& identity)
-      : path_(std::move(path)), bytes_(bytes), identity_(identity) {}
+      : path_(std::move(path)),
+        bytes_(bytes),
+        identity_(identity),
+        guard_(std::in_place, bytes.data(), bytes.size()) {}
   std::filesystem::path path_;
   ByteSpan bytes_;
   FileIdentity identity_;
+  std::optional<GuardedMapping> guard_;  // Ends before the mapping does.
 };
 
 /// Whether the folder has an entry of this name, be it a dangling link or one that may not be

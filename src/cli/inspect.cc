@@ -38,8 +38,9 @@ Status Dump(const Options& options, const formats::ParameterIndex& index) {
   if (entry == nullptr)
     return NotFound(fmt::format("{} has no tensor \"{}\"; tessera inspect {} lists them",
                                 options.path, options.dump, options.path));
-  return options.raw ? formats::DumpBytes(index, *entry, WriteBytes)
-                     : formats::DumpFloats(index, *entry, WriteBytes);
+  TESSERA_RETURN_IF_ERROR(options.raw ? formats::DumpBytes(index, *entry, WriteBytes)
+                                      : formats::DumpFloats(index, *entry, WriteBytes));
+  return index.CheckIntact();
 }
 
 Status InspectBundle(const Options& options) {

@@ -22,6 +22,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "base/mapping_guard.h"
 
 namespace tessera::cli {
 
@@ -81,6 +82,7 @@ std::string UsageMessage(const CLI::App* /*app*/, const CLI::Error& error) {
 
 int Main(int argc, char** argv) {
   ReserveStandardStreams();
+  InstallMappingGuard();
   // A client or pipe that goes away is an error of that write, not the end of the process.
   std::signal(SIGPIPE, SIG_IGN);
   std::vector<std::string> arguments(argv + 1, argv + argc);

@@ -91,6 +91,7 @@ Result<std::vector<FileRecord>> HashSources(const CompileInput& input, const bun
       done += piece.size();
       if (progress) progress({"hashing sources", done, total});
     }
+    TESSERA_RETURN_IF_ERROR(file.mapping->CheckIntact());
     records.push_back({name, bytes, hash.FinishHex()});
     memo.Remember(file.path, file.mapping->identity(), records.back().sha256);
   }
@@ -175,6 +176,7 @@ Status MakeBundle(const CompileInput& input, const CompileOptions& options, cons
   TESSERA_RETURN_IF_ERROR(AddTokenizer(tokenizer, &draft));
   for (const model::RepositoryFile& file : MakeDocuments(input))
     TESSERA_RETURN_IF_ERROR(draft.AddFile(file.name, file.text));
+  TESSERA_RETURN_IF_ERROR(input.source->index.CheckIntact());
   TESSERA_ASSIGN_OR_RETURN(report->bundle,
                            std::move(draft).Publish(MakeManifest(input, id, module)));
   report->notes.insert(report->notes.end(), module.notes.begin(), module.notes.end());

@@ -61,6 +61,12 @@ uint64_t ParameterIndex::total_bytes() const {
   return total;
 }
 
+Status ParameterIndex::CheckIntact() const {
+  for (const SourceFile& file : files_)
+    if (file.mapping != nullptr) TESSERA_RETURN_IF_ERROR(file.mapping->CheckIntact());
+  return {};
+}
+
 uint32_t ParameterIndex::AddFile(SourceFile file) {
   if (file.mapping != nullptr) file.bytes = file.mapping->bytes();
   files_.push_back(std::move(file));

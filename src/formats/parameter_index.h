@@ -75,6 +75,8 @@ class ParameterIndex {
   Result<std::vector<std::byte>> Materialise(const ParameterEntry& entry) const;
   /// Sum over the entries, splats included (2^64 - 1 when they claim more).
   uint64_t total_bytes() const;
+  /// kDataLoss naming a file that lost pages while it was mapped (base/mapping_guard.h).
+  Status CheckIntact() const;
 
   // For the parsers and for joining shards. kAlreadyExists for a name that is there
   // (unless `allow_duplicates`); ranges must have been checked against the file.

@@ -27,6 +27,7 @@ class CpuSession final : public Session {
       const CallerPin pin(*pool_);
       executor_->Run(*rows_);
     }
+    TESSERA_RETURN_IF_ERROR(bundle_.archive.CheckIntact());
     ++steps_;
     return executor_->logits(std::ssize(rows_->logit_rows()));
   }

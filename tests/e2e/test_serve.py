@@ -216,3 +216,27 @@ def test_stdout_is_only_the_answer(cache: Path) -> None:
     assert b"tok" in done.stderr
     again = tessera("run", GGUF, "-p", "Say hi.", "-n", "12", "--temperature", "0", "--cache-dir", cache)
     assert again.stdout == done.stdout
+
+
+def test_a_file_that_shrinks_fails_requests_and_not_the_process(tmp_path: Path) -> None:
+    """SIGBUS from lost pages of the mapped parameters becomes an error of the request."""
+    done = tessera("compile", GGUF, "--cache-dir", tmp_path / "cache")
+    bundle = Path(done.stdout.decode().strip().splitlines()[-1])
+    server = start_server(tmp_path / "log", bundle, "--served-model-name", "m")
+    try:
+        ask = {"model": "m", "prompt": "One two three", "max_tokens": 4, "temperature": 0}
+        assert httpx.post(server.url + "/v1/completions", json=ask, timeout=60).status_code == 200
+        with (bundle / "model.irpa").open("r+b") as parameters:
+            parameters.truncate(1 << 20)
+        for _ in range(2):  # It stays an error: the numbers are gone.
+            reply = httpx.post(server.url + "/v1/completions", json=ask, timeout=60)
+            assert reply.status_code == 500
+            message = reply.json()["error"]["message"]
+            assert "model.irpa shrank while it was in use" in message and "start again" in message
+        streamed = httpx.post(server.url + "/v1/completions", json={**ask, "stream": True},
+                              timeout=60)
+        assert "shrank while it was in use" in streamed.text
+        assert server.get("/health").status_code == 200 and server.process.poll() is None
+    finally:
+        server.process.terminate()
+        assert server.process.wait(30) == 0

@@ -24,6 +24,17 @@ void Count(const kernels::AttentionArgs& args, WorkCounters* counters) {
   counters->attention_macs += static_cast<uint64_t>(seen * elements * args.group);
 }
 
+/// Item *i and those after it that read the same K and V; *i goes on to the first that does not.
+AttentionItem Merged(std::span<const AttentionItem> items, size_t* i) {
+  AttentionItem merged = items[(*i)++];
+  for (; *i < items.size(); ++*i) {
+    const AttentionItem& next = items[*i];
+    if (next.kv_head != merged.kv_head || next.range.row != merged.range.row) break;
+    merged.heads += next.heads;
+  }
+  return merged;
+}
+
 }  // namespace
 
 void RunOp(Executor& ex, const bundle::AttentionStep& step, Worker* worker) {
@@ -41,7 +52,9 @@ void RunOp(Executor& ex, const bundle::AttentionStep& step, Worker* worker) {
   args.softcap = static_cast<float>(step.softcap);
   args.window = step.window;
   args.scratch = worker->attention;
-  for (const AttentionItem& item : ex.rows().ItemsOf(worker->index, worker->count)) {
+  const std::span<const AttentionItem> items = ex.rows().ItemsOf(worker->index, worker->count);
+  for (size_t i = 0; i < items.size();) {
+    const AttentionItem item = Merged(items, &i);
     const int64_t column =
         (item.kv_head * (dims.heads / dims.kv_heads) + item.head) * dims.head_dim;
     const int64_t columns = item.heads * dims.head_dim;
