@@ -109,7 +109,7 @@ struct Dot<U6Halves> {
       for (int g = 0; g < G; ++g) {
         const __m256i zero = _mm256_slli_epi32(_mm256_madd_epi16(w[g].scales, halves), 5);
         sum[g] = _mm256_sub_epi32(_mm256_setzero_si256(), zero);
-        Pin(sum[g]);
+        if constexpr (R > 1) Pin(sum[g]);
       }
       TESSERA_UNROLL
       for (int t = 0; t < 8; t += 2) {
@@ -120,7 +120,7 @@ struct Dot<U6Halves> {
           const __m256i p = _mm256_add_epi16(_mm256_maddubs_epi16(w[g].codes[t], even),
                                              _mm256_maddubs_epi16(w[g].codes[t + 1], odd));
           sum[g] = _mm256_add_epi32(sum[g], _mm256_madd_epi16(p, scale[g][t / 4]));
-          Pin(sum[g]);
+          if constexpr (R > 1) Pin(sum[g]);
         }
       }
       TESSERA_UNROLL
