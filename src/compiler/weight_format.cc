@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "kernels/pack.h"
+#include "tensor/transcode.h"
 
 namespace tessera::compiler {
 namespace {
@@ -29,6 +30,7 @@ bool IsFloat(DType dtype) {
 
 /// The nearest format with kernels, for one without.
 std::optional<DType> Substitute(DType dtype) {
+  if (const auto transcoding = tensor::TranscodingOf(dtype)) return transcoding->to;
   switch (dtype) {
     case DType::kF64:
       return DType::kF32;
@@ -37,21 +39,10 @@ std::optional<DType> Substitute(DType dtype) {
     case DType::kF8E5M2:
     case DType::kF8E5M2Fnuz:
       return DType::kF16;
-    case DType::kMXFP4:
-      return DType::kBF16;
     case DType::kQ2_K:
-    case DType::kQ3_K:
-    case DType::kIQ1_S:
     case DType::kIQ1_M:
-    case DType::kIQ2_XXS:
     case DType::kIQ2_XS:
     case DType::kIQ2_S:
-    case DType::kIQ3_XXS:
-    case DType::kIQ3_S:
-    case DType::kIQ4_NL:
-    case DType::kIQ4_XS:
-    case DType::kTQ1_0:
-    case DType::kTQ2_0:
       return DType::kF16;
     default:
       return std::nullopt;

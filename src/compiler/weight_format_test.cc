@@ -29,8 +29,9 @@ TEST(WeightFormat, ConvertsToTheNearestThatHoldsTheValuesAndSaysSo) {
                               : format.error().ToString();
   };
   EXPECT_EQ(target(DType::kF64), "converted from F64 to F32");
-  EXPECT_EQ(target(DType::kMXFP4), "converted from MXFP4 to BF16");
-  EXPECT_EQ(target(DType::kIQ4_XS), "converted from IQ4_XS to F16");
+  EXPECT_EQ(target(DType::kMXFP4), "converted from MXFP4 to Q8_0");
+  EXPECT_EQ(target(DType::kIQ4_XS), "converted from IQ4_XS to Q8_0");
+  EXPECT_EQ(target(DType::kQ3_K), "converted from Q3_K to Q6_K");
   EXPECT_EQ(target(DType::kQ2_K), "converted from Q2_K to F16");
 }
 

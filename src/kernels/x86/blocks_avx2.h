@@ -75,8 +75,18 @@ struct Source {
   static constexpr bool kHasMin = F::kHasMin;
   static constexpr int kZero = F::kZero;
 
+  static constexpr int kUnit = F::kPaired ? 2 : 1;  // Blocks that lie together.
+
+  /// Block b of a group.
   TESSERA_KERNEL_INLINE void Load(const std::byte* group, int64_t blocks, int64_t b, Block* block) {
-    const BlockParts parts = PartsOf<F>(group, blocks, b);
+    Unpack(PartsOf<F>(group, blocks, b), block);
+  }
+  /// Block `in` of a whole unit: no address depends on the block's number.
+  TESSERA_KERNEL_INLINE void LoadIn(const std::byte* unit, int in, Block* block) {
+    Unpack(PartsOf<F>(unit, kUnit, in), block);
+  }
+
+  TESSERA_KERNEL_INLINE void Unpack(const BlockParts& parts, Block* block) {
     block->d = LoadHalf8(parts.d);
     if constexpr (F::kHasMin) block->m = LoadHalf8(parts.m);
     if constexpr (F::kBits == 8) {
@@ -96,10 +106,13 @@ struct SuperSource {
   static constexpr int64_t kBytes = SuperBytes(dtype) / 8;
   static constexpr bool kHasMin = true;
   static constexpr int kZero = 0;
+  static constexpr int kUnit = 8;
 
   TESSERA_KERNEL_INLINE void Load(const std::byte* group, int64_t, int64_t b, Block* block) {
-    const SuperParts parts = SuperPartsOf<dtype>(group, b / 8);
-    const int i = static_cast<int>(b % 8);
+    LoadIn(group + b / 8 * SuperBytes(dtype), static_cast<int>(b % 8), block);
+  }
+  TESSERA_KERNEL_INLINE void LoadIn(const std::byte* unit, int i, Block* block) {
+    const SuperParts parts = SuperPartsOf<dtype>(unit, 0);
     const __m256i low = LoadBytes(parts.scales);
     const __m256i mid = LoadBytes(parts.scales + 32);
     const __m256i six = _mm256_set1_epi32(63);
@@ -133,10 +146,13 @@ struct Source<DType::kQ6_K> {
   static constexpr int64_t kBytes = SuperBytes(DType::kQ6_K) / 8;
   static constexpr bool kHasMin = false;
   static constexpr int kZero = 32;
+  static constexpr int kUnit = 8;
 
   TESSERA_KERNEL_INLINE void Load(const std::byte* group, int64_t, int64_t b, Block* block) {
-    const SuperParts parts = SuperPartsOf<DType::kQ6_K>(group, b / 8);
-    const int i = static_cast<int>(b % 8);
+    LoadIn(group + b / 8 * SuperBytes(DType::kQ6_K), static_cast<int>(b % 8), block);
+  }
+  TESSERA_KERNEL_INLINE void LoadIn(const std::byte* unit, int i, Block* block) {
+    const SuperParts parts = SuperPartsOf<DType::kQ6_K>(unit, 0);
     block->d = LoadHalf8(parts.d);
     block->scales = _mm256_cvtepi8_epi16(
         _mm_loadu_si128(reinterpret_cast<const __m128i*>(parts.scales + i * 16)));

@@ -106,12 +106,28 @@ TESSERA_KERNEL_INLINE void OneRow(const MatmulArgs& a, int64_t group_bytes, int6
   const int64_t segment = blocks / a.segments;
   const std::byte* weights = a.weights + group * group_bytes;
   for (int64_t begin = 0; begin < blocks; begin += segment) {
+    const int64_t end = begin + segment;
     alignas(64) float acc[8] = {};
-    for (int64_t b = begin; b < begin + segment; ++b) {
-      Block w[1];
-      S::Load(weights, blocks, b, &w[0]);
-      PrefetchBlock<S::kBytes>(weights, b, kPrefetchBytes);
-      AddBlock<S, DotOf, 1, 1>(w, a.q, b * a.q.rows + m, acc);
+    int64_t b = begin;
+    const auto add = [&](const Block& w) __attribute__((always_inline)) {
+      const Block one[1] = {w};
+      AddBlock<S, DotOf, 1, 1>(one, a.q, b * a.q.rows + m, acc);
+      ++b;
+    };
+    while (b < end) {
+      Block w;
+      if (b % S::kUnit == 0 && b + S::kUnit <= end) {
+        const std::byte* unit = weights + b * S::kBytes;
+        PrefetchBlock<S::kBytes * S::kUnit>(unit, 0, kPrefetchBytes);
+        TESSERA_UNROLL
+        for (int in = 0; in < S::kUnit; ++in) {
+          S::LoadIn(unit, in, &w);
+          add(w);
+        }
+      } else {
+        S::Load(weights, blocks, b, &w);
+        add(w);
+      }
     }
     StoreTile<1>(a, acc, group, m, 1, begin == 0);
   }

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "tensor/convert.h"
 #include "tensor/quantise.h"
+#include "tensor/transcode.h"
 
 namespace tessera::compiler {
 namespace {
@@ -77,6 +78,12 @@ Result<const std::byte*> RowSource::Row(int64_t row, std::vector<std::byte>* scr
   const auto at = static_cast<uint64_t>(run.first + (row - run_begin_[index]) * run.step);
   const ByteSpan bytes = source.bytes.subspan(at * source.row_bytes, source.row_bytes);
   if (source.dtype == weight_.dtype) return bytes.data();
+  const auto transcoding = tensor::TranscodingOf(source.dtype);
+  if (transcoding && transcoding->to == weight_.dtype) {
+    TESSERA_ASSIGN_OR_RETURN(*scratch, tensor::Transcode(source.dtype, bytes));
+    TESSERA_CHECK(scratch->size() == row_bytes_);
+    return scratch->data();
+  }
   std::vector<float> values(static_cast<size_t>(weight_.k));
   TESSERA_RETURN_IF_ERROR(tensor::ToFloat(source.dtype, bytes, values).WithContext(weight_.entry));
   TESSERA_ASSIGN_OR_RETURN(*scratch, tensor::Quantise(weight_.dtype, values));
