@@ -4,11 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 
 #include "base/random.h"
 #include "formats/gguf/writer.h"
 #include "formats/open.h"
 #include "model/build.h"
+#include "tensor/convert.h"
 #include "tensor/quantise.h"
 
 namespace tessera::testing {
@@ -22,6 +24,20 @@ std::vector<float> RandomValues(const tensor::Shape& shape, uint64_t seed) {
   const double center = shape.rank() == 1 ? 1 : 0;  // Norms; a bias of one is as good as any.
   for (float& value : values) value = static_cast<float>(center + deviation * random.Normal());
   return values;
+}
+
+/// IQ4_NL has no encoder here: the codes of Q4_0 mean other values of about 16 times the size.
+Result<std::vector<std::byte>> Encode(tensor::DType type, const std::vector<float>& values) {
+  if (type != tensor::DType::kIQ4_NL) return tensor::Quantise(type, values);
+  auto encoded = tensor::Quantise(tensor::DType::kQ4_0, values);
+  constexpr size_t kBlockBytes = 18;  // Of both: an f16 scale and 16 bytes of codes.
+  for (size_t at = 0; encoded.has_value() && at < encoded->size(); at += kBlockBytes) {
+    uint16_t scale;
+    std::memcpy(&scale, encoded->data() + at, sizeof(scale));
+    scale = tensor::FloatToHalf(tensor::HalfToFloat(scale) / 16);
+    std::memcpy(encoded->data() + at, &scale, sizeof(scale));
+  }
+  return encoded;
 }
 
 }  // namespace
@@ -63,7 +79,7 @@ model::ModelSource MakeSynthetic(const model::ModelConfig& config, const TypeOf&
     if (node.op != graph::Op::kParameter) continue;
     const auto& name = node.As<graph::ParameterAttrs>().name;
     const tensor::DType type = type_of(name, node.type.dims);
-    const auto encoded = tensor::Quantise(type, RandomValues(node.type.dims, bytes.size() + 1));
+    const auto encoded = Encode(type, RandomValues(node.type.dims, bytes.size() + 1));
     EXPECT_TRUE(encoded.has_value()) << encoded.error().ToString();
     bytes.push_back(*encoded);
     tensors.push_back({name, {type, node.type.dims, bytes.back()}});

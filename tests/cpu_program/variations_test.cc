@@ -68,6 +68,10 @@ constexpr double kFloatError = 2e-3;
 // 8-bit activations: about 1/254 of a block's largest value each, over a dozen matmuls.
 constexpr double kQuantisedError = 0.05;
 
+TEST_F(Variations, WeightsWithoutKernelsKeepTheirCodes) {
+  EXPECT_LE(RelativeError(SyntheticConfig(), AllMatrices(DType::kIQ4_NL)), kQuantisedError);
+}
+
 TEST_F(Variations, PlainLlamaWithInterleavedRope) {
   EXPECT_LE(RelativeError(SyntheticConfig(), AllMatrices(DType::kF32)), kFloatError);
 }
