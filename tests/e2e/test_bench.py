@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from conftest import TINY, tessera
+from conftest import ROOT, TINY, tessera
 
 GGUF = TINY / "tiny-f16.gguf"
 
@@ -57,3 +59,8 @@ def test_case_has_spread_counts_and_shares() -> None:
 def test_more_positions_than_the_model_has_are_refused() -> None:
     done = tessera("bench", GGUF, "-p", "1000000", "-n", "0")
     assert done.returncode == 1 and b"positions, the model has" in done.stderr
+
+
+def test_the_comparison_with_peers_says_how_it_is_used() -> None:
+    done = subprocess.run([sys.executable, ROOT / "bench/peers.py"], capture_output=True, text=True)
+    assert done.returncode == 2 and "usage: bench/peers.py --root DIR" in done.stderr
