@@ -7,6 +7,8 @@
 #include <array>
 
 #include "base/hash.h"
+#include "base/ordered_work.h"
+#include "base/topology.h"
 #include "compiler/targets/cpu/row_source.h"
 #include "formats/irpa/entry_metadata.h"
 #include "formats/irpa/writer.h"
@@ -92,100 +94,114 @@ class HashedArchive {
   uint64_t hashed_ = 0;
 };
 
-class CpuArchiveWriter {
- public:
-  CpuArchiveWriter(const Module& module, HashedArchive archive, const ProgressFn& progress)
-      : module_(module), archive_(std::move(archive)), progress_(progress) {
-    for (const bundle::Weight& weight : module.program.weights)
-      total_ += static_cast<uint64_t>(weight.bytes);
-  }
+/// Groups (packed), rows, or the whole (vectors) [begin, begin + count) of a weight: a few
+/// megabytes.
+struct Piece {
+  size_t weight = 0;
+  int64_t begin = 0;
+  int64_t count = 0;
+};
 
-  Result<bundle::FileRecord> Write() {
-    const std::vector<bundle::Weight>& weights = module_.program.weights;
-    for (size_t i = 0; i < weights.size(); ++i) {
-      TESSERA_ASSIGN_OR_RETURN(const RowSource rows,
-                               RowSource::Open(weights[i], module_.recipes[i], *module_.index));
-      archive_.Begin(i);
-      TESSERA_RETURN_IF_ERROR(WriteWeight(weights[i], rows));
-    }
-    return archive_.Finish();
+void AddPieces(const bundle::Weight& weight, size_t index, std::vector<Piece>* pieces) {
+  const bool packed = weight.layout == bundle::WeightLayout::kPacked8;
+  const int64_t units = packed ? kernels::GroupCount(weight.n) : weight.n;
+  const int64_t unit_bytes =
+      packed ? kernels::GroupBytes(weight.dtype, weight.k) : weight.bytes / weight.n;
+  const int64_t at_once = std::max<int64_t>(kPieceBytes / unit_bytes, 1);
+  for (int64_t begin = 0; begin < units; begin += at_once)
+    pieces->push_back({index, begin, std::min(at_once, units - begin)});
+}
+
+/// Makes the bytes of a piece. Any thread.
+class PieceMaker {
+ public:
+  explicit PieceMaker(const Module& module) : module_(module) {}
+
+  Status Make(const Piece& piece, std::vector<std::byte>* out) const {
+    const bundle::Weight& weight = module_.program.weights[piece.weight];
+    TESSERA_ASSIGN_OR_RETURN(
+        const RowSource rows,
+        RowSource::Open(weight, module_.recipes[piece.weight], *module_.index));
+    if (weight.layout == bundle::WeightLayout::kPacked8) return Pack(weight, rows, piece, out);
+    if (weight.n > 1) return CopyRows(rows, piece, out);
+    TESSERA_ASSIGN_OR_RETURN(const std::vector<float> values, rows.Elements());
+    const auto bytes = std::as_bytes(std::span(values));
+    out->assign(bytes.begin(), bytes.end());
+    return {};
   }
 
  private:
-  Status WriteWeight(const bundle::Weight& weight, const RowSource& rows) {
-    if (weight.layout == bundle::WeightLayout::kPacked8) return WritePacked(weight, rows);
-    if (weight.n > 1) return WriteRows(weight, rows);
-    TESSERA_ASSIGN_OR_RETURN(const std::vector<float> values, rows.Elements());
-    return Append(std::as_bytes(std::span(values)));
-  }
-
-  Status WriteRows(const bundle::Weight& weight, const RowSource& rows) {
-    std::vector<std::byte> piece, scratch;
-    for (int64_t row = 0; row < weight.n; ++row) {
+  static Status CopyRows(const RowSource& rows, const Piece& piece, std::vector<std::byte>* out) {
+    std::vector<std::byte> scratch;
+    for (int64_t row = piece.begin; row < piece.begin + piece.count; ++row) {
       TESSERA_ASSIGN_OR_RETURN(const std::byte* bytes, rows.Row(row, &scratch));
-      piece.insert(piece.end(), bytes, bytes + rows.row_bytes());
-      if (std::ssize(piece) < kPieceBytes && row + 1 < weight.n) continue;
-      TESSERA_RETURN_IF_ERROR(Append(piece));
-      piece.clear();
+      if (bytes == nullptr) {
+        out->resize(out->size() + rows.row_bytes());  // A row of zeros.
+      } else {
+        out->insert(out->end(), bytes, bytes + rows.row_bytes());
+      }
     }
     return {};
   }
 
-  Status WritePacked(const bundle::Weight& weight, const RowSource& rows) {
+  static Status Pack(const bundle::Weight& weight, const RowSource& rows, const Piece& piece,
+                     std::vector<std::byte>* out) {
     const int64_t group_bytes = kernels::GroupBytes(weight.dtype, weight.k);
-    const int64_t groups = kernels::GroupCount(weight.n);
-    const int64_t at_once = std::clamp<int64_t>(kPieceBytes / group_bytes, 1, groups);
-    std::vector<std::byte> piece(static_cast<size_t>(at_once * group_bytes));
-    for (int64_t begin = 0; begin < groups; begin += at_once) {
-      const int64_t count = std::min(at_once, groups - begin);
-      for (int64_t i = 0; i < count; ++i)
-        TESSERA_RETURN_IF_ERROR(PackOne(weight, rows, begin + i, piece.data() + i * group_bytes));
-      TESSERA_RETURN_IF_ERROR(
-          Append(ByteSpan(piece).first(static_cast<size_t>(count * group_bytes))));
-    }
-    return {};
-  }
-
-  Status PackOne(const bundle::Weight& weight, const RowSource& rows, int64_t group,
-                 std::byte* packed) {
-    std::array<const std::byte*, kernels::kGroupRows> pointers{};
-    for (int64_t j = 0; j < kernels::kGroupRows; ++j) {
-      const int64_t row = group * kernels::kGroupRows + j;
-      if (row >= weight.n) continue;  // Stays null: zeros.
-      TESSERA_ASSIGN_OR_RETURN(pointers[static_cast<size_t>(j)],
-                               rows.Row(row, &converted_[static_cast<size_t>(j)]));
-    }
-    kernels::PackGroup(weight.dtype, weight.k, pointers, packed);
-    return {};
-  }
-
-  Status Append(ByteSpan bytes) {
-    TESSERA_RETURN_IF_ERROR(archive_.Append(bytes));
-    done_ += bytes.size();
-    constexpr uint64_t kReportEvery = 4 << 20;
-    if (progress_ && (done_ - reported_ >= kReportEvery || done_ == total_)) {
-      reported_ = done_;
-      progress_({"packing parameters", done_, total_});
+    out->resize(static_cast<size_t>(piece.count * group_bytes));
+    std::array<std::vector<std::byte>, kernels::kGroupRows> converted;
+    for (int64_t i = 0; i < piece.count; ++i) {
+      std::array<const std::byte*, kernels::kGroupRows> pointers{};
+      for (int64_t j = 0; j < kernels::kGroupRows; ++j) {
+        const int64_t row = (piece.begin + i) * kernels::kGroupRows + j;
+        if (row >= weight.n) continue;  // Stays null: zeros.
+        TESSERA_ASSIGN_OR_RETURN(pointers[static_cast<size_t>(j)],
+                                 rows.Row(row, &converted[static_cast<size_t>(j)]));
+      }
+      kernels::PackGroup(weight.dtype, weight.k, pointers, out->data() + i * group_bytes);
     }
     return {};
   }
 
   const Module& module_;
-  HashedArchive archive_;
-  const ProgressFn& progress_;
-  std::array<std::vector<std::byte>, kernels::kGroupRows> converted_;
-  uint64_t done_ = 0;
-  uint64_t reported_ = 0;
-  uint64_t total_ = 0;
 };
+
+/// Packing beside hashing and writing: one core is kept for the latter.
+int PackingThreads() {
+  constexpr int kMost = 4;  // More outrun the hash.
+  return std::clamp(ReadTopology().DefaultThreads() - 1, 1, kMost);
+}
 
 }  // namespace
 
 Result<bundle::FileRecord> WriteCpuArchive(const Module& module, const std::filesystem::path& path,
                                            const ProgressFn& progress) {
+  const std::vector<bundle::Weight>& weights = module.program.weights;
   TESSERA_ASSIGN_OR_RETURN(const std::vector<irpa::WriteEntry> entries, EntriesOf(module.program));
   TESSERA_ASSIGN_OR_RETURN(HashedArchive archive, HashedArchive::Create(path, entries));
-  return CpuArchiveWriter(module, std::move(archive), progress).Write();
+  std::vector<Piece> pieces;
+  uint64_t total = 0, done = 0, reported = 0;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    AddPieces(weights[i], i, &pieces);
+    total += static_cast<uint64_t>(weights[i].bytes);
+  }
+  const PieceMaker maker(module);
+  const auto take = [&](int64_t i, ByteSpan bytes) -> Status {
+    const Piece& piece = pieces[static_cast<size_t>(i)];
+    if (piece.begin == 0) archive.Begin(piece.weight);
+    TESSERA_RETURN_IF_ERROR(archive.Append(bytes));
+    done += bytes.size();
+    constexpr uint64_t kReportEvery = 4 << 20;
+    if (progress && (done - reported >= kReportEvery || done == total)) {
+      reported = done;
+      progress({"packing parameters", done, total});
+    }
+    return {};
+  };
+  const auto make = [&](int64_t i, std::vector<std::byte>* out) {
+    return maker.Make(pieces[static_cast<size_t>(i)], out);
+  };
+  TESSERA_RETURN_IF_ERROR(MakeInOrder(std::ssize(pieces), PackingThreads(), make, take));
+  return archive.Finish();
 }
 
 }  // namespace tessera::compiler
