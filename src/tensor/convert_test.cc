@@ -8,8 +8,8 @@
 #include <cstring>
 #include <vector>
 
+#include "support/tensor_types.h"
 #include "tensor/quantise.h"
-#include "tensor/types_fixture.h"
 
 namespace tessera::tensor {
 namespace {

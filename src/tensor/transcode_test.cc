@@ -7,8 +7,8 @@
 #include <cmath>
 #include <vector>
 
+#include "support/tensor_types.h"
 #include "tensor/convert.h"
-#include "tensor/types_fixture.h"
 
 namespace tessera::tensor {
 namespace {
