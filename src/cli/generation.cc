@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/generation.h"
 
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <condition_variable>
 #include <csignal>
 #include <mutex>
@@ -14,7 +19,16 @@ namespace tessera::cli {
 namespace {
 
 std::atomic<int> g_interrupts{0};  // Signal handlers reach nothing but globals.
+int g_wake[2] = {-1, -1};          // A byte is written for each interrupt.
 struct sigaction g_previous;
+
+void OnInterrupt(int) {
+  const int saved = errno;
+  g_interrupts.fetch_add(1, std::memory_order_relaxed);
+  // A full pipe wakes as well as one more byte; without a pipe only the count is left.
+  [[maybe_unused]] const ssize_t written = ::write(g_wake[1], "", 1);
+  errno = saved;
+}
 
 /// Hands the engine's events to the waiting thread.
 class QueueSink : public engine::Sink {
@@ -55,18 +69,32 @@ double Rate(int64_t tokens, Duration time) {
 
 InterruptFlag::InterruptFlag() {
   g_interrupts = 0;
+  if (::pipe2(g_wake, O_NONBLOCK | O_CLOEXEC) != 0) g_wake[0] = g_wake[1] = -1;
   struct sigaction action {};
-  action.sa_handler = [](int) { g_interrupts.fetch_add(1, std::memory_order_relaxed); };
+  action.sa_handler = OnInterrupt;
   sigemptyset(&action.sa_mask);  // No SA_RESTART: a read from the terminal must return.
   ::sigaction(SIGINT, &action, &g_previous);
 }
 
 InterruptFlag::~InterruptFlag() {
   ::sigaction(SIGINT, &g_previous, nullptr);
+  for (int& fd : g_wake) {
+    if (fd >= 0) ::close(fd);
+    fd = -1;
+  }
 }
 
 bool InterruptFlag::Take() {
+  char bytes[64];
+  while (g_wake[0] >= 0 && ::read(g_wake[0], bytes, sizeof(bytes)) > 0) continue;
   return g_interrupts.exchange(0, std::memory_order_relaxed) > 0;
+}
+
+bool InterruptFlag::WaitForInput(int fd) {
+  pollfd fds[2] = {{fd, POLLIN, 0}, {g_wake[0], POLLIN, 0}};  // Poll skips negative numbers.
+  while (::poll(fds, 2, -1) < 0)
+    if (errno != EINTR) return true;  // The read will say what is wrong.
+  return fds[1].revents == 0;
 }
 
 Result<Answer> Generate(engine::Engine* engine,

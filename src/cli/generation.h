@@ -26,6 +26,9 @@ class InterruptFlag {
   InterruptFlag& operator=(const InterruptFlag&) = delete;
   /// True once for each Ctrl-C since the last call.
   bool Take();
+  /// Waits until `fd` can be read (true) or Ctrl-C came (false), also one that came before the call
+  /// or was handled on another thread: neither would end a read.
+  bool WaitForInput(int fd);
 };
 
 struct Answer {

@@ -48,15 +48,20 @@ class LineReader {
   /// Nothing at the end of stdin. The text is valid until the next call.
   std::optional<BoundedLines::Line> Read(InterruptFlag* interrupt) {
     for (;;) {
+      // A terminal hands over whole lines, so stdin's buffer is empty here.
+      if (is_terminal_ && !interrupt->WaitForInput(STDIN_FILENO)) {
+        if (interrupt->Take()) Note("\n(/exit or Ctrl-D ends the chat)\n> ");
+        continue;
+      }
       errno = 0;
       if (const auto line = lines_.Next()) return line;
       if (errno != EINTR) return std::nullopt;
       std::clearerr(stdin);
-      if (interrupt->Take()) Note("\n(/exit or Ctrl-D ends the chat)\n> ");
     }
   }
 
  private:
+  const bool is_terminal_ = ::isatty(STDIN_FILENO) == 1;
   BoundedLines lines_{stdin, kMaxChatLineBytes};
 };
 
