@@ -35,6 +35,12 @@ struct Dots {
   __m256i s[R][G];
 };
 
+/// Where the codes of a block of 32 x 8 lie; `high` holds what 5 and 6 bits have above four.
+struct CodePlanes {
+  const std::byte* codes;
+  const std::byte* high;
+};
+
 /// What an unpacked block is, for dot products.
 struct U4 {
   static constexpr int kMaxSums = 8;  // products of 15 * 127 * 2 that fit into int16
@@ -85,10 +91,20 @@ struct Source {
   TESSERA_KERNEL_INLINE void LoadIn(const std::byte* unit, int in, Block* block) {
     Unpack(PartsOf<F>(unit, kUnit, in), block);
   }
+  /// Everything of block b but its codes; the planes of these.
+  TESSERA_KERNEL_INLINE CodePlanes LoadScales(const std::byte* group, int64_t blocks, int64_t b,
+                                              Block* block) {
+    const BlockParts parts = PartsOf<F>(group, blocks, b);
+    Scales(parts, block);
+    return {parts.codes, parts.high};
+  }
 
-  TESSERA_KERNEL_INLINE void Unpack(const BlockParts& parts, Block* block) {
+  TESSERA_KERNEL_INLINE void Scales(const BlockParts& parts, Block* block) {
     block->d = LoadHalf8(parts.d);
     if constexpr (F::kHasMin) block->m = LoadHalf8(parts.m);
+  }
+  TESSERA_KERNEL_INLINE void Unpack(const BlockParts& parts, Block* block) {
+    Scales(parts, block);
     if constexpr (F::kBits == 8) {
       TESSERA_UNROLL
       for (int t = 0; t < 8; ++t) block->codes[t] = LoadBytes(parts.codes + 32 * t);
@@ -112,6 +128,16 @@ struct SuperSource {
     LoadIn(group + b / 8 * SuperBytes(dtype), static_cast<int>(b % 8), block);
   }
   TESSERA_KERNEL_INLINE void LoadIn(const std::byte* unit, int i, Block* block) {
+    const CodePlanes planes = Scales(unit, i, block);
+    UnpackNibbles(planes.codes, block);
+    if constexpr (dtype == DType::kQ5_K) AddFifthBits(planes.high, block);
+  }
+  TESSERA_KERNEL_INLINE CodePlanes LoadScales(const std::byte* group, int64_t, int64_t b,
+                                              Block* block) {
+    return Scales(group + b / 8 * SuperBytes(dtype), static_cast<int>(b % 8), block);
+  }
+
+  TESSERA_KERNEL_INLINE CodePlanes Scales(const std::byte* unit, int i, Block* block) {
     const SuperParts parts = SuperPartsOf<dtype>(unit, 0);
     const __m256i low = LoadBytes(parts.scales);
     const __m256i mid = LoadBytes(parts.scales + 32);
@@ -131,8 +157,7 @@ struct SuperSource {
     }
     block->d = _mm256_mul_ps(LoadHalf8(parts.d), _mm256_cvtepi32_ps(scale));
     block->m = Negate(_mm256_mul_ps(LoadHalf8(parts.dmin), _mm256_cvtepi32_ps(min)));
-    UnpackNibbles(parts.codes + i * 128, block);
-    if constexpr (dtype == DType::kQ5_K) AddFifthBits(parts.high + i * 32, block);
+    return {parts.codes + i * 128, dtype == DType::kQ5_K ? parts.high + i * 32 : nullptr};
   }
 };
 template <>
@@ -151,16 +176,24 @@ struct Source<DType::kQ6_K> {
   TESSERA_KERNEL_INLINE void Load(const std::byte* group, int64_t, int64_t b, Block* block) {
     LoadIn(group + b / 8 * SuperBytes(DType::kQ6_K), static_cast<int>(b % 8), block);
   }
-  TESSERA_KERNEL_INLINE void LoadIn(const std::byte* unit, int i, Block* block) {
+  TESSERA_KERNEL_INLINE CodePlanes LoadScales(const std::byte* group, int64_t, int64_t b,
+                                              Block* block) {
+    return Scales(group + b / 8 * SuperBytes(DType::kQ6_K), static_cast<int>(b % 8), block);
+  }
+  TESSERA_KERNEL_INLINE CodePlanes Scales(const std::byte* unit, int i, Block* block) {
     const SuperParts parts = SuperPartsOf<DType::kQ6_K>(unit, 0);
     block->d = LoadHalf8(parts.d);
     block->scales = _mm256_cvtepi8_epi16(
         _mm_loadu_si128(reinterpret_cast<const __m128i*>(parts.scales + i * 16)));
-    UnpackNibbles(parts.codes + i * 128, block);
+    return {parts.codes + i * 128, parts.high + i * 64};
+  }
+  TESSERA_KERNEL_INLINE void LoadIn(const std::byte* unit, int i, Block* block) {
+    const CodePlanes planes = Scales(unit, i, block);
+    UnpackNibbles(planes.codes, block);
     const __m256i mask = _mm256_set1_epi8(0x30);
     TESSERA_UNROLL
     for (int plane = 0; plane < 2; ++plane) {
-      const __m256i bits = LoadBytes(parts.high + i * 64 + plane * 32);
+      const __m256i bits = LoadBytes(planes.high + plane * 32);
       const __m256i two[4] = {_mm256_slli_epi16(bits, 4), _mm256_slli_epi16(bits, 2), bits,
                               _mm256_srli_epi16(bits, 2)};
       TESSERA_UNROLL
