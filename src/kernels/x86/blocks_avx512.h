@@ -15,7 +15,8 @@ struct WideBlock {
   __m512i codes[8];  // unsigned: signed codes are offset by 128
   __m512 d;
   __m512 m;
-  __m512i scales[2];  // Q6_K
+  __m512i scales[2];  // Q6_K: of the two halves
+  __m512i zero;       // Q6_K: 32 * both scales as int16 pairs, for the zero point
 };
 
 template <class S>
@@ -107,6 +108,8 @@ TESSERA_KERNEL_INLINE void LoadWide(const std::byte* first, const std::byte* sec
     const __m512i pair = Join(low.scales, high.scales);
     w->scales[0] = _mm512_srai_epi32(_mm512_slli_epi32(pair, 16), 16);
     w->scales[1] = _mm512_srai_epi32(pair, 16);
+    static_assert(S::kZero == 32);
+    w->zero = _mm512_slli_epi16(pair, 5);
   }
 }
 

@@ -13,10 +13,7 @@ namespace {
 
 /// What fits into 32 registers beside the codes of P pairs (8 P): sums of R rows, which must be
 /// eight chains to cover vpdpbusd's latency. Two pairs share each broadcast of activations, and
-/// loads bind: Q4_0 4096x4096, 128 rows: 671 -> 756 GOP/s, 16 rows: 589 -> 733. Q6_K needs twice
-/// the sums.
-template <class S>
-inline constexpr int kMaxPairs = WideTraits<S>::kHalves ? 1 : 2;
+/// loads bind: Q4_0 4096x4096, 128 rows: 671 -> 756 GOP/s, 16 rows: 589 -> 733.
 template <int P>
 inline constexpr int kWideRows = 8 / P;
 inline constexpr int64_t kWideTile = 64;  // rows: 4 KiB of accumulators a pair
@@ -55,34 +52,48 @@ TESSERA_KERNEL_INLINE __m512i ZeroPoint(const int32_t* sum) {
   return _mm512_sub_epi32(_mm512_setzero_si512(), _mm512_slli_epi32(Broadcast4Wide(sum), kShift));
 }
 
+/// Exact dot products of codes whose halves have scales of their own (Q6_K). The zero point of both
+/// is one vpmaddwd of their sums and scales.
+template <int R, int P>
+TESSERA_KERNEL_INLINE void HalvesDots(const WideBlock (&w)[P], const QuantisedRows& q, int64_t at,
+                                      __m512i (&s)[R][P]) {
+  TESSERA_UNROLL
+  for (int half = 0; half < 2; ++half) {
+    __m512i dot[R][P];
+    TESSERA_UNROLL
+    for (int i = 0; i < R * P; ++i) dot[i / P][i % P] = _mm512_setzero_si512();
+    DotWide<R, P>(w, q.codes + at * kBlock, 4 * half, 4 * half + 4, dot);
+    TESSERA_UNROLL
+    for (int r = 0; r < R; ++r) {
+      TESSERA_UNROLL
+      for (int p = 0; p < P; ++p) {
+        const __m512i scaled = _mm512_mullo_epi32(dot[r][p], w[p].scales[half]);
+        s[r][p] = half == 0 ? scaled : _mm512_add_epi32(s[r][p], scaled);
+      }
+    }
+  }
+  TESSERA_UNROLL
+  for (int r = 0; r < R; ++r) {
+    const __m512i sums = Broadcast4Wide(q.half_sums + 2 * (at + r));
+    TESSERA_UNROLL
+    for (int p = 0; p < P; ++p) {
+      s[r][p] = _mm512_sub_epi32(s[r][p], _mm512_madd_epi16(sums, w[p].zero));
+    }
+  }
+}
+
 /// Exact dot products with zero point and (Q6_K) scales applied.
 template <class S, int R, int P>
 TESSERA_KERNEL_INLINE void BlockDots(const WideBlock (&w)[P], const QuantisedRows& q, int64_t at,
                                      __m512i (&s)[R][P]) {
-  const int8_t* a = q.codes + at * kBlock;
-  if constexpr (WideTraits<S>::kHalves) {
-    __m512i second[R][P];
+  if constexpr (WideTraits<S>::kHalves) return HalvesDots<R, P>(w, q, at, s);
+  TESSERA_UNROLL
+  for (int r = 0; r < R; ++r) {
+    const __m512i zero = ZeroPoint<S>(q.sums + at + r);
     TESSERA_UNROLL
-    for (int r = 0; r < R; ++r) {
-      s[r][0] = _mm512_set1_epi32(-S::kZero * q.half_sums[2 * (at + r)]);
-      second[r][0] = _mm512_set1_epi32(-S::kZero * q.half_sums[2 * (at + r) + 1]);
-    }
-    DotWide<R, P>(w, a, 0, 4, s);
-    DotWide<R, P>(w, a, 4, 8, second);
-    TESSERA_UNROLL
-    for (int r = 0; r < R; ++r) {
-      s[r][0] = _mm512_add_epi32(_mm512_mullo_epi32(s[r][0], w[0].scales[0]),
-                                 _mm512_mullo_epi32(second[r][0], w[0].scales[1]));
-    }
-  } else {
-    TESSERA_UNROLL
-    for (int r = 0; r < R; ++r) {
-      const __m512i zero = ZeroPoint<S>(q.sums + at + r);
-      TESSERA_UNROLL
-      for (int p = 0; p < P; ++p) s[r][p] = zero;
-    }
-    DotWide<R, P>(w, a, 0, 8, s);
+    for (int p = 0; p < P; ++p) s[r][p] = zero;
   }
+  DotWide<R, P>(w, q.codes + at * kBlock, 0, 8, s);
 }
 
 /// acc[r][p] += block w[p] * block of activation rows at .. at + R - 1.
@@ -179,15 +190,12 @@ inline constexpr int64_t kShortGroups = 16384;
 
 template <class S>
 TESSERA_KERNEL_INLINE void MatmulWide(const MatmulArgs& a, int64_t group_bytes) {
-  constexpr int kPairs = kMaxPairs<S>;
   const bool two_pairs = a.rows > kFewRows || 4 * group_bytes <= kShortGroups;
   for (int64_t m0 = 0; m0 < a.rows; m0 += kWideTile) {
     const int64_t rows = Min(kWideTile, a.rows - m0);
     int64_t g = a.group_begin;
-    if constexpr (kPairs == 2) {
-      for (; two_pairs && g + 3 <= a.group_end; g += 4) {
-        TileWide<S, 2>(a, group_bytes, g, Min(4, a.group_end - g), m0, rows);
-      }
+    for (; two_pairs && g + 3 <= a.group_end; g += 4) {
+      TileWide<S, 2>(a, group_bytes, g, Min(4, a.group_end - g), m0, rows);
     }
     for (; g < a.group_end; g += 2) {
       TileWide<S, 1>(a, group_bytes, g, Min(2, a.group_end - g), m0, rows);
