@@ -1,64 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Inner loops of attention over one chunk of 64 positions, for a few queries that share
-// the loads of K and V. T is uint16_t (f16, converted on load: few queries) or float (converted
-// before: many queries); the arithmetic is the same.
+// Inner loops of attention over one chunk of 64 positions for 256 bits, for a few queries that
+// share the loads of K and V.
 #pragma once
 
 #include <limits>
-#include <type_traits>
 
-#include "kernels/attention.h"
-#include "kernels/x86/vec_avx2.h"
+#include "kernels/x86/attention_kv.h"
 
 namespace tessera::kernels {
 namespace {
 
-inline constexpr int64_t kBlocksPerChunk = kAttentionChunk / kKvBlock;
-
-/// Where the 16-position blocks of a chunk are: K as [head_dim][16], V as [16][head_dim].
-template <class T>
-struct ChunkKv {
-  const T* k[kBlocksPerChunk];
-  const T* v[kBlocksPerChunk];
-};
-
-template <class T>
-TESSERA_KERNEL_INLINE __m256 LoadKv8(const T* p) {
-  if constexpr (std::is_same_v<T, float>) {
-    return _mm256_loadu_ps(p);
-  } else {
-    return LoadHalf8(p);
-  }
-}
-
-/// scores[i][0..16) = chain over d of q[i][d] * k[d][0..16).
-template <class T, int N>
-TESSERA_KERNEL_INLINE void ScoreBlock8(const T* k, const float* q, int64_t head_dim,
-                                       float* scores) {
-  __m256 s[N][2];
+/// scores[i][16 b + lane] = chain over d of q[i][d] * k[d][lane] for G blocks from b on.
+template <class T, int N, int G>
+TESSERA_KERNEL_INLINE void ScoreBlocks8(const ChunkKv<T>& kv, const ChunkKv<T>& ahead, int64_t b,
+                                        const float* q, int64_t head_dim, float* scores) {
+  __m256 s[N][2 * G];
   TESSERA_UNROLL
-  for (int i = 0; i < N; ++i) s[i][0] = s[i][1] = _mm256_setzero_ps();
-  for (int64_t d = 0; d < head_dim; ++d) {
-    const __m256 k0 = LoadKv8(k + d * kKvBlock), k1 = LoadKv8(k + d * kKvBlock + 8);
+  for (int i = 0; i < N; ++i) {
     TESSERA_UNROLL
-    for (int i = 0; i < N; ++i) {
-      const __m256 x = _mm256_broadcast_ss(q + i * head_dim + d);
-      s[i][0] = _mm256_fmadd_ps(x, k0, s[i][0]);
-      s[i][1] = _mm256_fmadd_ps(x, k1, s[i][1]);
+    for (int j = 0; j < 2 * G; ++j) s[i][j] = _mm256_setzero_ps();
+  }
+  for (int64_t line = 0; line < head_dim; line += kLineDims<T>) {
+    TESSERA_UNROLL
+    for (int g = 0; g < G; ++g) FetchAhead(ahead.k[b + g] + line * kKvBlock);
+    TESSERA_UNROLL
+    for (int64_t d = line; d < line + kLineDims<T>; ++d) {
+      __m256 k[2 * G];
+      TESSERA_UNROLL
+      for (int j = 0; j < 2 * G; ++j) k[j] = LoadKv8(kv.k[b + j / 2] + d * kKvBlock + j % 2 * 8);
+      TESSERA_UNROLL
+      for (int i = 0; i < N; ++i) {
+        const __m256 x = _mm256_broadcast_ss(q + i * head_dim + d);
+        TESSERA_UNROLL
+        for (int j = 0; j < 2 * G; ++j) s[i][j] = _mm256_fmadd_ps(x, k[j], s[i][j]);
+      }
     }
   }
   TESSERA_UNROLL
   for (int i = 0; i < N; ++i) {
-    _mm256_storeu_ps(scores + i * kAttentionChunk, s[i][0]);
-    _mm256_storeu_ps(scores + i * kAttentionChunk + 8, s[i][1]);
+    TESSERA_UNROLL
+    for (int j = 0; j < 2 * G; ++j) {
+      _mm256_storeu_ps(scores + i * kAttentionChunk + b * kKvBlock + 8 * j, s[i][j]);
+    }
   }
 }
 
 /// o[i][8 * V columns] += e[i][p] * v[p][..] for p in [from, to) of the chunk, ascending.
 template <class T, int N, int V>
-TESSERA_KERNEL_INLINE void AddColumns8(const ChunkKv<T>& kv, const float* e, int64_t from,
-                                       int64_t to, int64_t head_dim, int64_t column, float* o) {
+TESSERA_KERNEL_INLINE void AddColumns8(const ChunkKv<T>& kv, const ChunkKv<T>& ahead,
+                                       const float* e, int64_t from, int64_t to, int64_t head_dim,
+                                       int64_t column, float* o) {
   __m256 acc[N][V];
   TESSERA_UNROLL
   for (int i = 0; i < N; ++i) {
@@ -66,9 +58,13 @@ TESSERA_KERNEL_INLINE void AddColumns8(const ChunkKv<T>& kv, const float* e, int
     for (int j = 0; j < V; ++j) acc[i][j] = _mm256_loadu_ps(o + i * head_dim + column + 8 * j);
   }
   for (int64_t p = from; p < to;) {
-    const T* v = kv.v[p / kKvBlock] + (p % kKvBlock) * head_dim + column;
+    const int64_t at = (p % kKvBlock) * head_dim + column;
+    const T* v = kv.v[p / kKvBlock] + at;
+    const T* next = ahead.v[p / kKvBlock] + at;
     const int64_t end = Min(to, (p / kKvBlock + 1) * kKvBlock);
-    for (; p < end; ++p, v += head_dim) {
+    for (; p < end; ++p, v += head_dim, next += head_dim) {
+      TESSERA_UNROLL
+      for (int64_t line = 0; line < 8 * V; line += kLineElements<T>) FetchAhead(next + line);
       __m256 value[V];
       TESSERA_UNROLL
       for (int j = 0; j < V; ++j) value[j] = LoadKv8(v + 8 * j);
@@ -87,57 +83,6 @@ TESSERA_KERNEL_INLINE void AddColumns8(const ChunkKv<T>& kv, const float* e, int
   }
 }
 
-/// The inner loops for 256 bits, as attention_walk.h uses them.
-struct AttentionAvx2 {
-  static constexpr int kQueries = 6;  // two vectors of accumulators each: 12 of 16 registers
-
-  template <class T, int N>
-  TESSERA_KERNEL_INLINE void ScoreBlock(const T* k, const float* q, int64_t head_dim,
-                                        float* scores) {
-    ScoreBlock8<T, N>(k, q, head_dim, scores);
-  }
-
-  template <class T, int N>
-  TESSERA_KERNEL_INLINE void AddValues(const ChunkKv<T>& kv, const float* e, int64_t from,
-                                       int64_t to, int64_t head_dim, float* o) {
-    int64_t column = 0;
-    for (; column + 16 <= head_dim; column += 16) {
-      AddColumns8<T, N, 2>(kv, e, from, to, head_dim, column, o);
-    }
-    if (column < head_dim) AddColumns8<T, N, 1>(kv, e, from, to, head_dim, column, o);
-  }
-};
-
-/// Calls f.template operator()<N>(first) for runs of N <= most queries (6 or 12).
-template <int most, class F>
-TESSERA_KERNEL_INLINE void ForQueries(int64_t count, const F& f) {
-  int64_t i = 0;
-  for (; i + most <= count; i += most) f.template operator()<most>(i);
-  if (most > 6 && count - i >= 6) {
-    f.template operator()<6>(i);
-    i += 6;
-  }
-  switch (count - i) {
-    case 1:
-      return f.template operator()<1>(i);
-    case 2:
-      return f.template operator()<2>(i);
-    case 3:
-      return f.template operator()<3>(i);
-    case 4:
-      return f.template operator()<4>(i);
-    case 5:
-      return f.template operator()<5>(i);
-    default:
-      return;
-  }
-}
-
-struct ScoreOptions {
-  float scale;
-  float softcap;  // 0 = none
-};
-
 TESSERA_KERNEL_INLINE __m256 FinishScore(__m256 s, const ScoreOptions& options) {
   s = _mm256_mul_ps(s, _mm256_set1_ps(options.scale));
   if (options.softcap > 0) {
@@ -152,9 +97,9 @@ TESSERA_KERNEL_INLINE __m256 FinishScore(__m256 s, const ScoreOptions& options) 
 
 /// Online softmax of one query over the chunk: positions [from, to) count. On return scores[] holds
 /// exp(score - m), zero outside; m and sum are updated and o is scaled to the new maximum.
-TESSERA_KERNEL_INLINE void SoftmaxChunk(const ScoreOptions& options, int64_t from, int64_t to,
-                                        int64_t head_dim, float* scores, float* m, float* sum,
-                                        float* o) {
+TESSERA_KERNEL_INLINE void SoftmaxChunk8(const ScoreOptions& options, int64_t from, int64_t to,
+                                         int64_t head_dim, float* scores, float* m, float* sum,
+                                         float* o) {
   constexpr int kVectors = kAttentionChunk / 8;
   const __m256i index = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
   const __m256 lowest = _mm256_set1_ps(-std::numeric_limits<float>::infinity());
@@ -189,6 +134,43 @@ TESSERA_KERNEL_INLINE void SoftmaxChunk(const ScoreOptions& options, int64_t fro
     _mm256_storeu_ps(o + d, _mm256_mul_ps(_mm256_loadu_ps(o + d), f));
   }
 }
+
+/// The inner loops for 256 bits, as attention_walk.h uses them.
+struct AttentionAvx2 {
+  /// 12 of 16 registers for accumulators where there are so many queries; fewer take more blocks,
+  /// as 8 chains hide the latency of an FMA.
+  template <class T, int N>
+  TESSERA_KERNEL_INLINE void Scores(const ChunkKv<T>& kv, const ChunkKv<T>& ahead, int64_t first,
+                                    int64_t last, const float* q, int64_t head_dim, float* scores) {
+    ForBlocks(
+        first, last, [&]<int G>(int64_t b) __attribute__((always_inline)) {
+          constexpr int kTogether = N == 1 ? G : N == 2 && G > 1 ? 2 : 1;
+          for (int64_t at = b; at < b + G; at += kTogether) {
+            ScoreBlocks8<T, N, kTogether>(kv, ahead, at, q, head_dim, scores);
+          }
+        });
+  }
+
+  template <class T, int N>
+  TESSERA_KERNEL_INLINE void AddValues(const ChunkKv<T>& kv, const ChunkKv<T>& ahead,
+                                       const float* e, int64_t from, int64_t to, int64_t head_dim,
+                                       float* o) {
+    constexpr int V = N == 1 ? 8 : N == 2 ? 4 : 2;
+    int64_t column = 0;
+    for (; column + 8 * V <= head_dim; column += 8 * V) {
+      AddColumns8<T, N, V>(kv, ahead, e, from, to, head_dim, column, o);
+    }
+    for (; column < head_dim; column += 8) {
+      AddColumns8<T, N, 1>(kv, ahead, e, from, to, head_dim, column, o);
+    }
+  }
+
+  TESSERA_KERNEL_INLINE void Softmax(const ScoreOptions& options, int64_t from, int64_t to,
+                                     int64_t head_dim, float* scores, float* m, float* sum,
+                                     float* o) {
+    SoftmaxChunk8(options, from, to, head_dim, scores, m, sum, o);
+  }
+};
 
 }  // namespace
 }  // namespace tessera::kernels

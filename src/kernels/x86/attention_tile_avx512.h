@@ -19,8 +19,9 @@ TESSERA_KERNEL_INLINE __m512 LoadKv16(const T* p) {
 
 /// As AddColumns8, for V vectors of 16 columns.
 template <class T, int N, int V>
-TESSERA_KERNEL_INLINE void AddColumns16(const ChunkKv<T>& kv, const float* e, int64_t from,
-                                        int64_t to, int64_t head_dim, int64_t column, float* o) {
+TESSERA_KERNEL_INLINE void AddColumns16(const ChunkKv<T>& kv, const ChunkKv<T>& ahead,
+                                        const float* e, int64_t from, int64_t to, int64_t head_dim,
+                                        int64_t column, float* o) {
   __m512 acc[N][V];
   TESSERA_UNROLL
   for (int i = 0; i < N; ++i) {
@@ -28,9 +29,13 @@ TESSERA_KERNEL_INLINE void AddColumns16(const ChunkKv<T>& kv, const float* e, in
     for (int j = 0; j < V; ++j) acc[i][j] = _mm512_loadu_ps(o + i * head_dim + column + 16 * j);
   }
   for (int64_t p = from; p < to;) {
-    const T* v = kv.v[p / kKvBlock] + (p % kKvBlock) * head_dim + column;
+    const int64_t at = (p % kKvBlock) * head_dim + column;
+    const T* v = kv.v[p / kKvBlock] + at;
+    const T* next = ahead.v[p / kKvBlock] + at;
     const int64_t end = Min(to, (p / kKvBlock + 1) * kKvBlock);
-    for (; p < end; ++p, v += head_dim) {
+    for (; p < end; ++p, v += head_dim, next += head_dim) {
+      TESSERA_UNROLL
+      for (int64_t line = 0; line < 16 * V; line += kLineElements<T>) FetchAhead(next + line);
       __m512 value[V];
       TESSERA_UNROLL
       for (int j = 0; j < V; ++j) value[j] = LoadKv16(v + 16 * j);
@@ -49,38 +54,141 @@ TESSERA_KERNEL_INLINE void AddColumns16(const ChunkKv<T>& kv, const float* e, in
   }
 }
 
-struct AttentionAvx512 {
-  static constexpr int kQueries = 12;  // x 2 vectors of columns = 24 of 32 registers
-
-  template <class T, int N>
-  TESSERA_KERNEL_INLINE void ScoreBlock(const T* k, const float* q, int64_t head_dim,
-                                        float* scores) {
-    __m512 s[N];
+/// As ScoreBlocks8; a block's 16 positions are one vector.
+template <class T, int N, int G>
+TESSERA_KERNEL_INLINE void ScoreBlocks16(const ChunkKv<T>& kv, const ChunkKv<T>& ahead, int64_t b,
+                                         const float* q, int64_t head_dim, float* scores) {
+  __m512 s[N][G];
+  TESSERA_UNROLL
+  for (int i = 0; i < N; ++i) {
     TESSERA_UNROLL
-    for (int i = 0; i < N; ++i) s[i] = _mm512_setzero_ps();
-    for (int64_t d = 0; d < head_dim; ++d) {
-      const __m512 positions = LoadKv16(k + d * kKvBlock);
+    for (int g = 0; g < G; ++g) s[i][g] = _mm512_setzero_ps();
+  }
+  for (int64_t line = 0; line < head_dim; line += kLineDims<T>) {
+    TESSERA_UNROLL
+    for (int g = 0; g < G; ++g) FetchAhead(ahead.k[b + g] + line * kKvBlock);
+    TESSERA_UNROLL
+    for (int64_t d = line; d < line + kLineDims<T>; ++d) {
+      __m512 k[G];
+      TESSERA_UNROLL
+      for (int g = 0; g < G; ++g) k[g] = LoadKv16(kv.k[b + g] + d * kKvBlock);
       TESSERA_UNROLL
       for (int i = 0; i < N; ++i) {
-        s[i] = _mm512_fmadd_ps(_mm512_set1_ps(q[i * head_dim + d]), positions, s[i]);
+        const __m512 x = _mm512_set1_ps(q[i * head_dim + d]);
+        TESSERA_UNROLL
+        for (int g = 0; g < G; ++g) s[i][g] = _mm512_fmadd_ps(x, k[g], s[i][g]);
       }
     }
+  }
+  TESSERA_UNROLL
+  for (int i = 0; i < N; ++i) {
     TESSERA_UNROLL
-    for (int i = 0; i < N; ++i) _mm512_storeu_ps(scores + i * kAttentionChunk, s[i]);
+    for (int g = 0; g < G; ++g) {
+      _mm512_storeu_ps(scores + i * kAttentionChunk + (b + g) * kKvBlock, s[i][g]);
+    }
+  }
+}
+
+/// ref::Exp on sixteen lanes, bit for bit.
+TESSERA_KERNEL_INLINE __m512 ExpAvx512(__m512 x) {
+  x = _mm512_max_ps(_mm512_set1_ps(kExpLow), x);  // In this order NaN passes.
+  x = _mm512_min_ps(_mm512_set1_ps(kExpHigh), x);
+  const __m512 n = _mm512_roundscale_ps(_mm512_mul_ps(x, _mm512_set1_ps(kLog2E)),
+                                        _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  __m512 r = _mm512_fmadd_ps(n, _mm512_set1_ps(-kLn2High), x);
+  r = _mm512_fmadd_ps(n, _mm512_set1_ps(-kLn2Low), r);
+  __m512 p = _mm512_fmadd_ps(_mm512_set1_ps(kExpC6), r, _mm512_set1_ps(kExpC5));
+  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(kExpC4));
+  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(kExpC3));
+  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(kExpC2));
+  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f));
+  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f));
+  return _mm512_castsi512_ps(
+      _mm512_add_epi32(_mm512_castps_si512(p), _mm512_slli_epi32(_mm512_cvtps_epi32(n), 23)));
+}
+
+TESSERA_KERNEL_INLINE __m512 FinishScore16(__m512 s, const ScoreOptions& options) {
+  s = _mm512_mul_ps(s, _mm512_set1_ps(options.scale));
+  if (options.softcap > 0) {
+    const __m512 cap = _mm512_set1_ps(options.softcap), one = _mm512_set1_ps(1.0f);
+    const __m512 x = _mm512_div_ps(s, cap);
+    const __m512 minus = _mm512_xor_ps(_mm512_add_ps(x, x), _mm512_set1_ps(-0.0f));
+    const __m512 sigmoid = _mm512_div_ps(one, _mm512_add_ps(one, ExpAvx512(minus)));
+    s = _mm512_mul_ps(cap, _mm512_fmadd_ps(_mm512_set1_ps(2.0f), sigmoid, _mm512_set1_ps(-1.0f)));
+  }
+  return s;
+}
+
+/// As SoftmaxChunk8, the eight partial sums included.
+TESSERA_KERNEL_INLINE void SoftmaxChunk16(const ScoreOptions& options, int64_t from, int64_t to,
+                                          int64_t head_dim, float* scores, float* m, float* sum,
+                                          float* o) {
+  constexpr int kVectors = kAttentionChunk / 16;
+  const uint64_t inside = (~uint64_t{0} >> (kAttentionChunk - to)) & (~uint64_t{0} << from);
+  const __m512 lowest = _mm512_set1_ps(-std::numeric_limits<float>::infinity());
+  __m512 s[kVectors];
+  TESSERA_UNROLL
+  for (int i = 0; i < kVectors; ++i) {
+    const __m512 score = FinishScore16(_mm512_loadu_ps(scores + 16 * i), options);
+    s[i] = _mm512_mask_mov_ps(lowest, static_cast<__mmask16>(inside >> (16 * i)), score);
+  }
+  const __m512 largest = _mm512_max_ps(_mm512_max_ps(s[0], s[1]), _mm512_max_ps(s[2], s[3]));
+  const float before = *m;
+  const float chunk_max =
+      Max8Avx2(_mm256_max_ps(_mm512_castps512_ps256(largest), _mm512_extractf32x8_ps(largest, 1)));
+  const float now = before < chunk_max ? chunk_max : before;
+  const __m512 shift = _mm512_set1_ps(now);
+  __m256 lanes = _mm256_setzero_ps();
+  TESSERA_UNROLL
+  for (int i = 0; i < kVectors; ++i) {
+    const __m512 e = _mm512_maskz_mov_ps(static_cast<__mmask16>(inside >> (16 * i)),
+                                         ExpAvx512(_mm512_sub_ps(s[i], shift)));
+    _mm512_storeu_ps(scores + 16 * i, e);
+    lanes = _mm256_add_ps(lanes, _mm512_castps512_ps256(e));
+    lanes = _mm256_add_ps(lanes, _mm512_extractf32x8_ps(e, 1));
+  }
+  *m = now;
+  if (before == now) {  // The factor of what was before is exactly 1.
+    *sum = __builtin_fmaf(*sum, 1.0f, Sum8Avx2(lanes));
+    return;
+  }
+  const __m256 f = ExpAvx2(_mm256_set1_ps(before - now));
+  *sum = __builtin_fmaf(*sum, _mm256_cvtss_f32(f), Sum8Avx2(lanes));
+  for (int64_t d = 0; d < head_dim; d += 8) {
+    _mm256_storeu_ps(o + d, _mm256_mul_ps(_mm256_loadu_ps(o + d), f));
+  }
+}
+
+/// The inner loops for 512 bits, as attention_walk.h uses them: 6 queries by 4 vectors are 24 of 32
+/// registers, and 10 loads for 24 FMAs.
+struct AttentionAvx512 {
+  template <class T, int N>
+  TESSERA_KERNEL_INLINE void Scores(const ChunkKv<T>& kv, const ChunkKv<T>& ahead, int64_t first,
+                                    int64_t last, const float* q, int64_t head_dim, float* scores) {
+    ForBlocks(
+        first, last, [&]<int G>(int64_t b) __attribute__((always_inline)) {
+          ScoreBlocks16<T, N, G>(kv, ahead, b, q, head_dim, scores);
+        });
   }
 
   template <class T, int N>
-  TESSERA_KERNEL_INLINE void AddValues(const ChunkKv<T>& kv, const float* e, int64_t from,
-                                       int64_t to, int64_t head_dim, float* o) {
+  TESSERA_KERNEL_INLINE void AddValues(const ChunkKv<T>& kv, const ChunkKv<T>& ahead,
+                                       const float* e, int64_t from, int64_t to, int64_t head_dim,
+                                       float* o) {
     int64_t column = 0;
-    for (; column + 32 <= head_dim; column += 32) {
-      AddColumns16<T, N, 2>(kv, e, from, to, head_dim, column, o);
+    for (; column + 64 <= head_dim; column += 64) {
+      AddColumns16<T, N, 4>(kv, ahead, e, from, to, head_dim, column, o);
     }
-    if (column + 16 <= head_dim) {
-      AddColumns16<T, N, 1>(kv, e, from, to, head_dim, column, o);
-      column += 16;
+    for (; column + 16 <= head_dim; column += 16) {
+      AddColumns16<T, N, 1>(kv, ahead, e, from, to, head_dim, column, o);
     }
-    if (column < head_dim) AddColumns8<T, N, 1>(kv, e, from, to, head_dim, column, o);
+    if (column < head_dim) AddColumns8<T, N, 1>(kv, ahead, e, from, to, head_dim, column, o);
+  }
+
+  TESSERA_KERNEL_INLINE void Softmax(const ScoreOptions& options, int64_t from, int64_t to,
+                                     int64_t head_dim, float* scores, float* m, float* sum,
+                                     float* o) {
+    SoftmaxChunk16(options, from, to, head_dim, scores, m, sum, o);
   }
 };
 

@@ -9,6 +9,9 @@
 namespace tessera::kernels {
 namespace {
 
+/// More queries than this share the cost of converting a chunk once.
+inline constexpr int64_t kDirectQueries = 6;
+
 /// Up to kAttentionRows rows of one KV head: query i = row i / group, head i % group.
 struct TileState {
   const AttentionArgs& a;
@@ -83,6 +86,20 @@ TESSERA_KERNEL_INLINE ChunkKv<uint16_t> Locate(const TileState& t, int64_t chunk
   return kv;
 }
 
+/// The blocks of the chunk at `chunk`; where the rows see none, those of the `last` one again,
+/// which costs little to ask for.
+TESSERA_KERNEL_INLINE ChunkKv<uint16_t> LocateNext(const TileState& t, int64_t chunk,
+                                                   const ChunkKv<uint16_t>& last) {
+  const int64_t ahead = Min(kAttentionChunk, t.End(t.rows - 1) - chunk);
+  const int64_t blocks = (ahead + kKvBlock - 1) / kKvBlock;
+  ChunkKv<uint16_t> next = Locate(t, chunk, 0, blocks);
+  for (int64_t b = Max(blocks, 0); b < kBlocksPerChunk; ++b) {
+    next.k[b] = last.k[b];
+    next.v[b] = last.v[b];
+  }
+  return next;
+}
+
 /// Asks for one block of K or V.
 TESSERA_KERNEL_INLINE void PrefetchKv(const uint16_t* block, int64_t head_dim) {
   if (block == nullptr) return;
@@ -109,51 +126,46 @@ TESSERA_KERNEL_INLINE ChunkKv<float> Convert(const TileState& t, const ChunkKv<u
 
 /// Adds positions [from, to) of the chunk for queries [begin, begin + count).
 template <class Ops, class T>
-TESSERA_KERNEL_INLINE void Values(const TileState& t, const ChunkKv<T>& kv, int64_t begin,
-                                  int64_t count, int64_t from, int64_t to) {
+TESSERA_KERNEL_INLINE void Values(const TileState& t, const ChunkKv<T>& kv, const ChunkKv<T>& ahead,
+                                  int64_t begin, int64_t count, int64_t from, int64_t to) {
   if (from >= to) return;
   const int64_t dim = t.a.layout.head_dim;
-  ForQueries<Ops::kQueries>(
+  ForQueries(
       count, [&]<int N>(int64_t i) __attribute__((always_inline)) {
-        Ops::template AddValues<T, N>(kv, t.scores + (begin + i) * kAttentionChunk, from, to, dim,
-                                      t.part + (begin + i) * dim);
+        Ops::template AddValues<T, N>(kv, ahead, t.scores + (begin + i) * kAttentionChunk, from, to,
+                                      dim, t.part + (begin + i) * dim);
       });
 }
 
-/// Rows [row_begin, row_end) of the tile see something of the chunk. While K is read, V of the same
-/// chunk and K of the `next` one are fetched: pages of a layer lie too far apart for the hardware.
+/// Rows [row_begin, row_end) of the tile see something of the chunk; `ahead` is what comes after
+/// it.
 template <class Ops, class T>
-TESSERA_KERNEL_INLINE void Chunk(const TileState& t, const ChunkKv<T>& kv, int64_t chunk,
-                                 int64_t first, int64_t last, int64_t row_begin, int64_t row_end,
-                                 const ChunkKv<uint16_t>& next) {
+TESSERA_KERNEL_INLINE void Chunk(const TileState& t, const ChunkKv<T>& kv, const ChunkKv<T>& ahead,
+                                 int64_t chunk, int64_t first, int64_t last, int64_t row_begin,
+                                 int64_t row_end) {
   const int64_t dim = t.a.layout.head_dim, group = t.a.group;
   const auto from = [&](int64_t row) { return Max(t.Begin(row) - chunk, 0); };
   const auto to = [&](int64_t row) { return Min(t.End(row) - chunk, kAttentionChunk); };
   const int64_t begin = row_begin * group, count = (row_end - row_begin) * group;
-  for (int64_t b = first; b < last; ++b) {
-    if constexpr (std::is_same_v<T, uint16_t>) PrefetchKv(kv.v[b], dim);
-    PrefetchKv(next.k[b], dim);
-    if constexpr (!std::is_same_v<T, uint16_t>) PrefetchKv(next.v[b], dim);
-    ForQueries<Ops::kQueries>(
-        count, [&]<int N>(int64_t i) __attribute__((always_inline)) {
-          Ops::template ScoreBlock<T, N>(kv.k[b], t.q + (begin + i) * dim, dim,
-                                         t.scores + (begin + i) * kAttentionChunk + b * kKvBlock);
-        });
-  }
+  ForQueries(
+      count, [&]<int N>(int64_t i) __attribute__((always_inline)) {
+        Ops::template Scores<T, N>(kv, ahead, first, last, t.q + (begin + i) * dim, dim,
+                                   t.scores + (begin + i) * kAttentionChunk);
+      });
   const ScoreOptions options{t.a.scale, t.a.softcap};
   for (int64_t i = begin; i < begin + count; ++i) {
-    SoftmaxChunk(options, from(i / group), to(i / group), dim, t.scores + i * kAttentionChunk,
+    Ops::Softmax(options, from(i / group), to(i / group), dim, t.scores + i * kAttentionChunk,
                  t.m + i, t.sum + i, t.part + i * dim);
   }
   // What all rows see together; before and after it each row alone. Ascending for every row.
   const int64_t common_from = Min(from(row_end - 1), to(row_begin));
   const int64_t common_to = to(row_begin);
   for (int64_t row = row_begin; row < row_end; ++row) {
-    Values<Ops>(t, kv, row * group, group, from(row), Min(common_from, to(row)));
+    Values<Ops>(t, kv, ahead, row * group, group, from(row), Min(common_from, to(row)));
   }
-  Values<Ops>(t, kv, begin, count, common_from, common_to);
+  Values<Ops>(t, kv, ahead, begin, count, common_from, common_to);
   for (int64_t row = row_begin; row < row_end; ++row) {
-    Values<Ops>(t, kv, row * group, group, Max(common_to, from(row)), to(row));
+    Values<Ops>(t, kv, ahead, row * group, group, Max(common_to, from(row)), to(row));
   }
 }
 
@@ -203,13 +215,16 @@ TESSERA_KERNEL_INLINE void Split(const TileState& t, int64_t split) {
     const int64_t last =
         (Min(t.End(row_end - 1), chunk + kAttentionChunk) - chunk + kKvBlock - 1) / kKvBlock;
     const ChunkKv<uint16_t> kv = Locate(t, chunk, first, last);
-    const int64_t after = chunk + kAttentionChunk;
-    const int64_t ahead = Min(kAttentionChunk, t.End(t.rows - 1) - after);
-    const ChunkKv<uint16_t> next = Locate(t, after, 0, (ahead + kKvBlock - 1) / kKvBlock);
-    if ((row_end - row_begin) * t.a.group > Ops::kQueries) {
-      Chunk<Ops>(t, Convert(t, kv, first, last), chunk, first, last, row_begin, row_end, next);
+    const ChunkKv<uint16_t> next = LocateNext(t, chunk + kAttentionChunk, kv);
+    if ((row_end - row_begin) * t.a.group > kDirectQueries) {
+      const ChunkKv<float> converted = Convert(t, kv, first, last);
+      for (int64_t b = 0; b < kBlocksPerChunk; ++b) {
+        PrefetchKv(next.k[b], dim);
+        PrefetchKv(next.v[b], dim);
+      }
+      Chunk<Ops>(t, converted, converted, chunk, first, last, row_begin, row_end);
     } else {
-      Chunk<Ops>(t, kv, chunk, first, last, row_begin, row_end, next);
+      Chunk<Ops>(t, kv, next, chunk, first, last, row_begin, row_end);
     }
   }
 }
