@@ -33,8 +33,9 @@ constexpr auto kSpinBetweenRuns = std::chrono::microseconds(100);
 // CPUs than workers, the one we wait for must get to run.
 constexpr int kPausesBeforeYield = 4096;
 
-void SpinUntilChanged(const std::atomic<uint32_t>& counter, uint32_t old) {
-  for (int pauses = 0; counter.load(std::memory_order_acquire) == old;) {
+template <class Done>
+void SpinUntil(const Done& done) {
+  for (int pauses = 0; !done();) {
     if (++pauses < kPausesBeforeYield) {
       Pause();
     } else {
@@ -53,7 +54,7 @@ Result<std::unique_ptr<ThreadPool>> ThreadPool::Make(int threads, std::vector<in
 }
 
 ThreadPool::ThreadPool(int threads, std::vector<int> cpus)
-    : size_(threads), cpus_(std::move(cpus)) {
+    : size_(threads), cpus_(std::move(cpus)), arrivals_(static_cast<size_t>(threads)) {
   TESSERA_CHECK(threads >= 1);
 }
 
@@ -90,24 +91,16 @@ void ThreadPool::Run(const std::function<void(int)>& function) {
   generation_.value.notify_all();
   function(0);
   const auto others = static_cast<uint32_t>(size_ - 1);
-  for (uint32_t done; (done = finished_.value.load(std::memory_order_acquire)) != others;)
-    SpinUntilChanged(finished_.value, done);
+  SpinUntil([&] { return finished_.value.load(std::memory_order_acquire) == others; });
   function_ = nullptr;
 }
 
-void ThreadPool::Barrier() {
-  if (size_ == 1) {
-    barriers_.fetch_add(1, std::memory_order_relaxed);
-    return;
-  }
-  const uint32_t phase = phase_.value.load(std::memory_order_acquire);
-  if (arrived_.value.fetch_add(1, std::memory_order_acq_rel) + 1 == static_cast<uint32_t>(size_)) {
-    arrived_.value.store(0, std::memory_order_relaxed);
-    barriers_.fetch_add(1, std::memory_order_relaxed);
-    phase_.value.fetch_add(1, std::memory_order_release);
-  } else {
-    SpinUntilChanged(phase_.value, phase);
-  }
+void ThreadPool::Barrier(int worker) {
+  std::atomic<uint64_t>& mine = arrivals_[static_cast<size_t>(worker)].barriers;
+  const uint64_t barrier = mine.load(std::memory_order_relaxed) + 1;
+  mine.store(barrier, std::memory_order_release);
+  for (const Arrival& other : arrivals_)
+    SpinUntil([&] { return other.barriers.load(std::memory_order_acquire) >= barrier; });
 }
 
 void ThreadPool::Loop(int worker) {

@@ -27,10 +27,10 @@ TEST(ThreadPool, BarrierMakesEarlierWritesVisible) {
   pool->Run([&](int worker) {
     for (int phase = 1; phase <= kPhases; ++phase) {
       cells[static_cast<size_t>(worker)] = phase;
-      pool->Barrier();
+      pool->Barrier(worker);
       if (std::accumulate(cells.begin(), cells.end(), 0) != phase * kThreads)
         ++wrong[static_cast<size_t>(worker)];
-      pool->Barrier();
+      pool->Barrier(worker);
     }
   });
   EXPECT_EQ(wrong, std::vector<int>(kThreads, 0));

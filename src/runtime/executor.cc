@@ -53,7 +53,8 @@ Executor::Executor(const bundle::Program& program, std::vector<BoundWeight> weig
       kernels_(kernels),
       max_rows_(max_rows),
       pool_(pool),
-      workers_(static_cast<size_t>(pool->size())) {}
+      workers_(static_cast<size_t>(pool->size())),
+      shares_(pool->size()) {}
 
 Result<std::unique_ptr<Executor>> Executor::Make(const bundle::Program& program,
                                                  std::vector<BoundWeight> weights, KvMemory* kv,
@@ -68,10 +69,7 @@ Result<std::unique_ptr<Executor>> Executor::Make(const bundle::Program& program,
   TESSERA_RETURN_IF_ERROR(executor->PlanMemory());
   // Made once: a std::function made for every step might allocate.
   executor->phase_ = [self = executor.get()](int worker) {
-    for (const bundle::Step& step : self->program_.steps) {
-      self->RunStep(step, &self->workers_[static_cast<size_t>(worker)]);
-      if (&step != &self->program_.steps.back()) self->Barrier();
-    }
+    self->RunSteps(&self->workers_[static_cast<size_t>(worker)]);
   };
   return executor;
 }
@@ -122,8 +120,12 @@ void Executor::Run(const StepRows& rows) {
   rows_ = nullptr;
 }
 
-void Executor::RunStep(const bundle::Step& step, Worker* worker) {
-  std::visit([&](const auto& op) { RunOp(*this, op, worker); }, step.op);
+void Executor::RunSteps(Worker* worker) {
+  const size_t steps = program_.steps.size();
+  for (size_t i = 0; i < steps; ++i) {
+    std::visit([&](const auto& op) { RunOp(*this, op, worker); }, program_.steps[i].op);
+    if (i + 1 < steps) pool_->Barrier(worker->index);
+  }
 }
 
 std::span<const float> Executor::logits(int64_t rows) const {
@@ -177,7 +179,7 @@ Activations Executor::Input(bundle::BufferIndex index, bool quantised, Worker* w
   args.row_end = share.end;
   args.out = result.q;
   if (share.begin < share.end) kernels_.quantise(args);
-  if (shared) Barrier();
+  if (shared) pool_->Barrier(worker->index);
   return result;
 }
 
@@ -222,7 +224,7 @@ Activations Executor::NormInput(bundle::BufferIndex in, const bundle::Norm& norm
   } else if (share.begin < share.end) {
     normalise(share.begin, share.begin, share.end - share.begin);
   }
-  if (shared) Barrier();
+  if (shared) pool_->Barrier(worker->index);
   return result;
 }
 

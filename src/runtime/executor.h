@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Executor: runs the fused steps of a program over the rows of a StepRows, all workers together.
-// Between two steps there is one barrier; a step that needs one inside says so. What a worker
-// computes is decided by its index and the number of rows, columns and heads only, and every value
-// is computed by one kernel call in an order that does not depend on the split: that is the
+// Between two steps there is one barrier; a step that needs one inside says so. Which worker
+// computes a value, and beside which others, is left to chance (work_shares.h): every value is
+// computed by one kernel call in an order that does not depend on the split. That is the
 // determinism rule (docs: ARCHITECTURE, kernels/matmul.h).
 //
 // One owner thread calls Run. Memory is planned and reserved in Make.
@@ -24,6 +24,7 @@
 #include "runtime/rope_cache.h"
 #include "runtime/step_rows.h"
 #include "runtime/weights.h"
+#include "runtime/work_shares.h"
 
 namespace tessera::runtime {
 
@@ -55,6 +56,7 @@ struct alignas(64) Worker {
   float* tile = nullptr;           // Output tile, see Executor::tile_floats().
   std::byte* norm = nullptr;       // Normalised rows, up to kRedundantRows.
   std::byte* attention = nullptr;  // Scratch of the attention kernel.
+  uint64_t phase = 0;              // Of the shares; the same in all workers between two barriers.
   WorkCounters counters;           // Since the executor was made.
 
   struct Range {
@@ -62,7 +64,10 @@ struct alignas(64) Worker {
     int64_t end = 0;
   };
   /// This worker's share of `units`: contiguous, in order of the index, equal up to one.
-  Range Share(int64_t units) const { return {units * index / count, units * (index + 1) / count}; }
+  Range Share(int64_t units) const { return ShareOf(index, units); }
+  Range ShareOf(int worker, int64_t units) const {
+    return {units * worker / count, units * (worker + 1) / count};
+  }
 };
 
 class Executor {
@@ -90,7 +95,7 @@ class Executor {
   const RopeCache& rope(int64_t index) const { return ropes_[static_cast<size_t>(index)]; }
   KvMemory& kv() const { return *kv_; }
   float* logits_data() const { return arena_.As<float>(logits_slot_); }
-  void Barrier() { pool_->Barrier(); }
+  WorkShares& shares() { return shares_; }
 
   bundle::BufferKind kind(bundle::BufferIndex index) const;
   int64_t columns(bundle::BufferIndex index) const;
@@ -119,7 +124,7 @@ class Executor {
   Executor(const bundle::Program& program, std::vector<BoundWeight> weights, KvMemory* kv,
            const kernels::RowKernels& kernels, int64_t max_rows, ThreadPool* pool);
   Status PlanMemory();
-  void RunStep(const bundle::Step& step, Worker* worker);
+  void RunSteps(Worker* worker);
 
   const bundle::Program& program_;
   const std::vector<BoundWeight> weights_;
@@ -134,6 +139,7 @@ class Executor {
   Arena::Slot logits_slot_ = 0;
   int64_t tile_floats_ = 0;
   std::vector<Worker> workers_;
+  WorkShares shares_;
   std::function<void(int)> phase_;
   const StepRows* rows_ = nullptr;
 };

@@ -41,11 +41,11 @@ double BestSeconds(ThreadPool* pool, int rounds, const std::function<void(int)>&
   return best;
 }
 
-/// Seconds of one iteration of `work(iterations)`, run by all threads at once, so many of them that
-/// a round lasts kRoundSeconds.
-double SecondsPerIteration(ThreadPool* pool, const std::function<void(int64_t)>& work) {
+/// Seconds of one iteration of `work(worker, iterations)`, run by all threads at once, so many of
+/// them that a round lasts kRoundSeconds.
+double SecondsPerIteration(ThreadPool* pool, const std::function<void(int, int64_t)>& work) {
   int64_t iterations = 16;
-  const auto phase = [&](int) { work(iterations); };
+  const auto phase = [&](int worker) { work(worker, iterations); };
   for (;;) {
     const double seconds = BestSeconds(pool, 1, phase);
     if (seconds >= kRoundSeconds) break;
@@ -92,7 +92,7 @@ void MachineRates::KeepBest(const MachineRates& other) {
 Result<double> MeasureOps(const kernels::Probe& probe, const Topology& topology, int threads) {
   TESSERA_ASSIGN_OR_RETURN(const auto pool, MakePool(topology, threads));
   std::atomic<uint64_t> used{0};  // So that no call can be left out.
-  const double seconds = SecondsPerIteration(pool.get(), [&](int64_t iterations) {
+  const double seconds = SecondsPerIteration(pool.get(), [&](int, int64_t iterations) {
     used.fetch_add(probe.run(iterations), std::memory_order_relaxed);
   });
   return static_cast<double>(probe.ops_per_iteration * threads) / seconds;
@@ -117,8 +117,8 @@ Result<double> MeasureReadBandwidth(const Topology& topology, int threads) {
 Result<double> MeasureBarrier(const Topology& topology, int threads) {
   if (threads == 1) return 0;
   TESSERA_ASSIGN_OR_RETURN(const auto pool, MakePool(topology, threads));
-  return SecondsPerIteration(pool.get(), [&](int64_t iterations) {
-    for (int64_t i = 0; i < iterations; ++i) pool->Barrier();
+  return SecondsPerIteration(pool.get(), [&](int worker, int64_t iterations) {
+    for (int64_t i = 0; i < iterations; ++i) pool->Barrier(worker);
   });
 }
 

@@ -2,10 +2,8 @@
 //
 // Shares columns of the product in whole blocks of 32 (of 8 for float outputs): gate and up of the
 // same columns meet in the worker's tile, and the product is quantised where it is made.
-#include <algorithm>
-
 #include "kernels/pack.h"
-#include "runtime/limits.h"
+#include "runtime/steps/blocks.h"
 #include "runtime/steps/steps.h"
 
 namespace tessera::runtime {
@@ -13,14 +11,20 @@ namespace {
 
 using bundle::GatedStep;
 
-struct Block {
+/// Columns of the product that are shared as one.
+int64_t UnitColumns(const Executor& ex, const GatedStep& step) {
+  return ex.kind(step.out) == bundle::BufferKind::kQuantised ? kernels::kBlock
+                                                             : kernels::kGroupRows;
+}
+
+struct Tile {
   int64_t row, rows;        // Of the step.
   int64_t column, columns;  // Of the product.
 };
 
-/// Gate and up of the block into the tile; returns how they lie there.
+/// Gate and up of the tile into the tile; returns how they lie there.
 kernels::GateLayout GateAndUp(const Executor& ex, const GatedStep& step, const Activations& in,
-                              const Block& b, Worker* worker) {
+                              const Tile& b, Worker* worker) {
   const Activations rows = in.FromRow(b.row);
   const int64_t begin = b.column / kernels::kGroupRows;
   const int64_t end = (b.column + b.columns) / kernels::kGroupRows;
@@ -34,8 +38,8 @@ kernels::GateLayout GateAndUp(const Executor& ex, const GatedStep& step, const A
   return kernels::GateLayout::kHalves;
 }
 
-void RunBlock(const Executor& ex, const GatedStep& step, const Activations& in, const Block& b,
-              Worker* worker) {
+void RunTile(const Executor& ex, const GatedStep& step, const Activations& in, const Tile& b,
+             Worker* worker) {
   const bool quantise = ex.kind(step.out) == bundle::BufferKind::kQuantised;
   const int64_t ld_out = ex.columns(step.out);
   float* product = worker->tile + b.rows * 2 * b.columns;
@@ -67,18 +71,15 @@ void RunBlock(const Executor& ex, const GatedStep& step, const Activations& in, 
 void RunOp(Executor& ex, const GatedStep& step, Worker* worker) {
   const bool quantised_in = ex.weight(step.gate).quantised_rows;
   const Activations in = ex.NormInput(step.in, step.norm, quantised_in, {}, worker);
-  const bool quantise = ex.kind(step.out) == bundle::BufferKind::kQuantised;
-  const int64_t unit = quantise ? kernels::kBlock : kernels::kGroupRows;
-  const int64_t columns = ex.columns(step.out);
-  const Worker::Range share = worker->Share(columns / unit);
+  const int64_t unit = UnitColumns(ex, step);
+  const int64_t units = ex.columns(step.out) / unit;
   const int64_t rows = ex.rows().rows();
-  for (int64_t row = 0; row < rows; row += kTileRows) {
-    const int64_t tile_rows = std::min(kTileRows, rows - row);
-    const int64_t width = ex.TileColumns(tile_rows, 3, unit);
-    for (int64_t column = share.begin * unit; column < share.end * unit; column += width)
-      RunBlock(ex, step, in, {row, tile_rows, column, std::min(width, share.end * unit - column)},
-               worker);
-  }
+  const int64_t most = ex.TileColumns(TileRows(rows), 3, unit) / unit;
+  const auto share_of = [&](int owner) { return worker->ShareOf(owner, units); };
+  ForEachBlock(ex, worker, rows, most, share_of, [&](const Block& b) {
+    RunTile(ex, step, in,
+            {b.row, b.rows, b.units.begin * unit, (b.units.end - b.units.begin) * unit}, worker);
+  });
 }
 
 }  // namespace tessera::runtime

@@ -1,26 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shares groups of eight vocabulary entries, for the rows that want logits only.
+// Shares groups of vocabulary entries, for the rows that want logits only.
 #include <algorithm>
 
 #include "kernels/pack.h"
-#include "runtime/limits.h"
+#include "runtime/steps/blocks.h"
 #include "runtime/steps/steps.h"
 
 namespace tessera::runtime {
+namespace {
+
+int64_t Units(const BoundWeight& weight) {
+  return (kernels::GroupCount(weight.n) + kUnitGroups - 1) / kUnitGroups;
+}
+
+}  // namespace
 
 void RunOp(Executor& ex, const bundle::HeadStep& step, Worker* worker) {
   const std::span<const int32_t> wanted = ex.rows().logit_rows();
   if (wanted.empty()) return;
   const BoundWeight& weight = ex.weight(step.weight);
   const Activations in = ex.NormInput(step.in, step.norm, weight.quantised_rows, wanted, worker);
-  const Worker::Range share = worker->Share(kernels::GroupCount(weight.n));
   const int64_t vocabulary = ex.dims().vocab_size;
-  const auto rows = std::ssize(wanted);
-  for (int64_t row = 0; row < rows; row += kTileRows)
-    ex.Matmul(weight, in.FromRow(row), std::min(kTileRows, rows - row), share.begin, share.end,
-              ex.logits_data() + row * vocabulary + share.begin * kernels::kGroupRows, vocabulary,
+  const int64_t units = Units(weight);
+  const auto share_of = [&](int owner) { return worker->ShareOf(owner, units); };
+  ForEachBlock(ex, worker, std::ssize(wanted), units, share_of, [&](const Block& b) {
+    const int64_t begin = b.units.begin * kUnitGroups;
+    const int64_t end = std::min(b.units.end * kUnitGroups, kernels::GroupCount(weight.n));
+    ex.Matmul(weight, in.FromRow(b.row), b.rows, begin, end,
+              ex.logits_data() + b.row * vocabulary + begin * kernels::kGroupRows, vocabulary,
               worker);
+  });
 }
 
 }  // namespace tessera::runtime

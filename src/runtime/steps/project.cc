@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shares groups of eight output columns; each worker adds its own columns to the residual stream.
+// Shares groups of output columns; whoever computes columns adds them to the residual stream.
 #include <algorithm>
 
 #include "kernels/pack.h"
-#include "runtime/limits.h"
+#include "runtime/steps/blocks.h"
 #include "runtime/steps/steps.h"
 
 namespace tessera::runtime {
 namespace {
+
+using bundle::ProjectStep;
 
 void Add(const Executor& ex, const float* a, int64_t lda, const float* b, int64_t ldb, float* out,
          int64_t ld_out, int64_t rows, int64_t columns) {
@@ -24,30 +26,33 @@ void Add(const Executor& ex, const float* a, int64_t lda, const float* b, int64_
   ex.kernels().add(args);
 }
 
+int64_t Units(const BoundWeight& weight) {
+  return (kernels::GroupCount(weight.n) + kUnitGroups - 1) / kUnitGroups;
+}
+
 }  // namespace
 
-void RunOp(Executor& ex, const bundle::ProjectStep& step, Worker* worker) {
+void RunOp(Executor& ex, const ProjectStep& step, Worker* worker) {
   const BoundWeight& weight = ex.weight(step.weight);
   const Activations in = ex.Input(step.in, weight.quantised_rows, worker);
   const int64_t ld = ex.columns(step.residual);
-  const Worker::Range share = worker->Share(kernels::GroupCount(weight.n));
   const int64_t rows = ex.rows().rows();
-  for (int64_t row = 0; row < rows; row += kTileRows) {
-    const int64_t tile_rows = std::min(kTileRows, rows - row);
-    const Activations tile_in = in.FromRow(row);
-    const int64_t groups = ex.TileColumns(tile_rows, 1, kernels::kGroupRows) / kernels::kGroupRows;
-    for (int64_t begin = share.begin; begin < share.end; begin += groups) {
-      const int64_t end = std::min(begin + groups, share.end);
-      const int64_t column = begin * kernels::kGroupRows;
-      const int64_t columns = std::min(end * kernels::kGroupRows, weight.n) - column;
-      ex.Matmul(weight, tile_in, tile_rows, begin, end, worker->tile, columns, worker);
-      if (step.bias)
-        Add(ex, worker->tile, columns, ex.weight(*step.bias).vector() + column, 0, worker->tile,
-            columns, tile_rows, columns);
-      float* residual = ex.floats(step.residual) + row * ld + column;
-      Add(ex, residual, ld, worker->tile, columns, residual, ld, tile_rows, columns);
-    }
-  }
+  const int64_t units = Units(weight);
+  const int64_t unit_columns = kUnitGroups * kernels::kGroupRows;
+  const int64_t most = ex.TileColumns(TileRows(rows), 1, unit_columns) / unit_columns;
+  const auto share_of = [&](int owner) { return worker->ShareOf(owner, units); };
+  ForEachBlock(ex, worker, rows, most, share_of, [&](const Block& b) {
+    const int64_t begin = b.units.begin * kUnitGroups;
+    const int64_t end = std::min(b.units.end * kUnitGroups, kernels::GroupCount(weight.n));
+    const int64_t column = begin * kernels::kGroupRows;
+    const int64_t columns = std::min(end * kernels::kGroupRows, weight.n) - column;
+    ex.Matmul(weight, in.FromRow(b.row), b.rows, begin, end, worker->tile, columns, worker);
+    if (step.bias)
+      Add(ex, worker->tile, columns, ex.weight(*step.bias).vector() + column, 0, worker->tile,
+          columns, b.rows, columns);
+    float* residual = ex.floats(step.residual) + b.row * ld + column;
+    Add(ex, residual, ld, worker->tile, columns, residual, ld, b.rows, columns);
+  });
 }
 
 }  // namespace tessera::runtime

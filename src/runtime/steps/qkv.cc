@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "kernels/pack.h"
-#include "runtime/limits.h"
+#include "runtime/steps/blocks.h"
 #include "runtime/steps/steps.h"
 
 namespace tessera::runtime {
@@ -155,24 +155,31 @@ void KeysAndValues(const Qkv& c, int64_t begin, int64_t end) {
   }
 }
 
+/// The first unit of a worker's share: query heads, then KV heads. A KV head weighs two (keys and
+/// values) and goes to the worker that its first half falls to.
+int64_t FirstUnit(const bundle::Dims& dims, int worker, int workers) {
+  const int64_t half = (dims.heads + 2 * dims.kv_heads) * worker / workers;
+  return half <= dims.heads ? half : dims.heads + (half - dims.heads + 1) / 2;
+}
+
 }  // namespace
 
 void RunOp(Executor& ex, const QkvStep& step, Worker* worker) {
   const bundle::Dims& dims = ex.dims();
   const bool quantised = ex.weight(step.q.weight).quantised_rows;
   const Activations in = ex.NormInput(step.in, step.norm, quantised, {}, worker);
-  Qkv c{ex, step, worker, in, dims.head_dim};
-  // A KV head weighs two: keys and values. It goes to the worker that its first half falls to.
-  const Worker::Range share = worker->Share(dims.heads + 2 * dims.kv_heads);
-  const auto kv_head = [&](int64_t unit) {
-    return (std::max(unit, dims.heads) - dims.heads + 1) / 2;
+  const auto share_of = [&](int owner) {
+    return Worker::Range{FirstUnit(dims, owner, worker->count),
+                         FirstUnit(dims, owner + 1, worker->count)};
   };
-  const int64_t rows = ex.rows().rows();
-  for (c.row = 0; c.row < rows; c.row += kTileRows) {
-    c.rows = std::min(kTileRows, rows - c.row);
-    Queries(c, std::min(share.begin, dims.heads), std::min(share.end, dims.heads));
-    KeysAndValues(c, kv_head(share.begin), kv_head(share.end));
-  }
+  // Rows of one KV head may be written by several workers at once: a write touches its rows only.
+  ForEachBlock(ex, worker, ex.rows().rows(), dims.heads + dims.kv_heads, share_of,
+               [&](const Block& b) {
+                 Qkv c{ex, step, worker, in, dims.head_dim, b.row, b.rows};
+                 Queries(c, std::min(b.units.begin, dims.heads), std::min(b.units.end, dims.heads));
+                 KeysAndValues(c, std::max(b.units.begin, dims.heads) - dims.heads,
+                               std::max(b.units.end, dims.heads) - dims.heads);
+               });
 }
 
 }  // namespace tessera::runtime

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The fused steps. Each function runs on every worker at once and computes that worker's share of
-// the columns, heads or rows; the executor puts a barrier after it.
+// The fused steps. Each RunOp runs on every worker at once and computes that worker's share of the
+// columns, heads or rows; the executor puts a barrier after it.
 #pragma once
 
 #include "bundle/program.h"
