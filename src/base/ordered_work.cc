@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/log.h"
 #include "base/thread.h"
 
 namespace tessera {
@@ -99,9 +100,12 @@ Status MakeInOrder(int64_t count, int threads, const Make& make, const Take& tak
   std::vector<std::thread> makers;
   for (int i = 0; i < wanted; ++i) {
     auto thread = StartThread("a thread that makes pieces", [&] { ring.MakePieces(make); });
-    if (!thread.has_value()) break;  // Fewer threads do the same.
+    if (!thread.has_value()) break;
     makers.push_back(*std::move(thread));
   }
+  if (std::ssize(makers) < wanted)
+    log::warn("{} of {} threads could be started: the work goes on with fewer, slower",
+              makers.size(), wanted);
   if (makers.empty()) return MakeAlone(count, make, take);
   Status status = ring.TakePieces(take);
   ring.Stop();

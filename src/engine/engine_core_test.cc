@@ -127,6 +127,17 @@ TEST(EngineCore, LogprobsComeWithTheirTokens) {
   }
 }
 
+TEST(EngineCore, AsManySequencesRunAsTheDefaultLimitSays) {
+  for (const int64_t count : {kMaxRunningDefault - 1, kMaxRunningDefault, kMaxRunningDefault + 1}) {
+    CoreHarness h({}, CoreOptions{});
+    for (int64_t i = 0; i < count; ++i) h.Add(Prompt(2, static_cast<int32_t>(i)), 3);
+    h.Step();
+    EXPECT_EQ(h.core.stats().running, std::min(count, kMaxRunningDefault));
+    EXPECT_EQ(h.core.stats().waiting, std::max<int64_t>(count - kMaxRunningDefault, 0));
+    h.Run();
+  }
+}
+
 TEST(EngineCore, CancelFreesPagesAtOnceInEveryState) {
   CoreHarness h({}, {.max_running = 2});
   const auto decoding = h.Add(Prompt(4), 50);

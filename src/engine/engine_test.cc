@@ -174,6 +174,21 @@ TEST(Engine, TheQueueIsBoundedAndSaysSo) {
   EXPECT_EQ(running->Wait().reason, FinishReason::kLength);
 }
 
+TEST(Engine, TheDefaultQueueTakesAsManyAsItsLimitSays) {
+  for (const int64_t count :
+       {kQueueLengthDefault - 1, kQueueLengthDefault, kQueueLengthDefault + 1}) {
+    const auto engine = StartEngine({});
+    const auto waiter = std::make_shared<Waiter>();
+    std::vector<Request> requests;
+    for (int64_t i = 0; i < count; ++i) requests.push_back(MakeRequest(waiter, 1));
+    const auto ids = engine->SubmitAll(std::move(requests));
+    EXPECT_EQ(ids.has_value(), count <= kQueueLengthDefault) << count;
+    if (!ids.has_value()) {
+      EXPECT_EQ(ids.error().code(), Code::kResourceExhausted);
+    }
+  }
+}
+
 TEST(Engine, SubmitAllTakesAllOrNone) {
   const auto engine = StartEngine({}, {.max_running = 1, .queue_length = 2});
   const auto waiter = std::make_shared<Waiter>();
