@@ -87,6 +87,15 @@ TEST(Validators, NumbersAreFiniteAndInRange) {
     EXPECT_EQ(Says(Number(0, 1), bad), fmt::format("\"{}\": expected a number from 0 to 1", bad));
 }
 
+TEST(Validators, ASeedIsAnyUnsignedNumberOrMinusOneForADrawnOne) {
+  for (const char* good : {"-1", "0", "1", "18446744073709551614", "18446744073709551615"})
+    EXPECT_EQ(Says(Seed(), good), "") << good;
+  for (const char* bad : {"-2", "18446744073709551616", "", "x", "1.5", " 1", "0x10"})
+    EXPECT_NE(Says(Seed(), bad), "") << bad;
+  EXPECT_EQ(ParseSeed("18446744073709551615"), ~uint64_t{0});
+  EXPECT_EQ(ParseSeed("-1"), std::nullopt);
+}
+
 TEST(Validators, PlainTextIsNeitherEmptyNorControlNorBroken) {
   EXPECT_EQ(Says(PlainText(), "gr\u00fc\u00dfe"), "");
   for (const char* bad : {"", "a\nb", "a\x7f", "\xFF"}) EXPECT_NE(Says(PlainText(), bad), "");

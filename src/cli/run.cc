@@ -39,7 +39,7 @@ struct Options {
   bool raw = false;
   int64_t max_tokens = 0;             // 0: until the model ends or the context is full.
   engine::SamplingDefaults sampling;  // The flags that were given.
-  std::optional<uint64_t> seed;
+  std::string seed = std::string(kDrawnSeed);
 };
 
 /// Lines from the terminal or a pipe.
@@ -161,7 +161,7 @@ class Runner {
     }
     sampling_ =
         engine::WithDefaults(options_.sampling, engine::WithDefaults(model_.sampling, otherwise));
-    sampling_.seed = options_.seed.value_or(SystemRandom64());
+    sampling_.seed = ParseSeed(options_.seed).value_or(SystemRandom64());
     Note("sampling: temperature {}, top_p {}, top_k {}, min_p {}, seed {}\n", sampling_.temperature,
          sampling_.top_p, sampling_.top_k, sampling_.min_p, sampling_.seed);
   }
@@ -252,7 +252,9 @@ void AddRun(CLI::App* app, Context* context) {
   verb->add_option("--min-p", options->sampling.min_p,
                    "Tokens at least this likely, relative to the best")
       ->check(Number(0, 1));
-  verb->add_option("--seed", options->seed, "Same seed, same answer");
+  verb->add_option("--seed", options->seed,
+                   "Same seed, same answer: 0 to 2^64-1 (-1, as without the flag: drawn)")
+      ->check(Seed());
   verb->callback([options, context, verb] {
     const bool once = verb->count("--prompt") > 0;
     if (const Status status = CheckUsage(*options, once, verb->count("--system") > 0); !status.ok())

@@ -77,6 +77,19 @@ CLI::Validator ByteSizeOrOff() {
   return CLI::Validator(convert, "SIZE|off");
 }
 
+std::optional<uint64_t> ParseSeed(std::string_view text) {
+  return Parse<uint64_t>(text);
+}
+
+CLI::Validator Seed() {
+  const auto check = [](const std::string& text) -> std::string {
+    if (text == kDrawnSeed || ParseSeed(text).has_value()) return {};
+    return fmt::format("\"{:.40}\": expected a whole number from 0 to {}, or {} for a drawn seed",
+                       text, std::numeric_limits<uint64_t>::max(), kDrawnSeed);
+  };
+  return CLI::Validator(check, "SEED");
+}
+
 CLI::Validator PlainText() {
   const auto check = [](const std::string& text) -> std::string {
     if (text.empty()) return "is empty; leave the flag out instead";

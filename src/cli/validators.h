@@ -6,6 +6,8 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
+#include <string_view>
 
 namespace CLI {
 class Validator;
@@ -24,6 +26,14 @@ CLI::Validator ByteSize();
 
 /// The same, or "off", which gives 0.
 CLI::Validator ByteSizeOrOff();
+
+/// The seed that asks for a drawn one, here as in llama.cpp.
+inline constexpr std::string_view kDrawnSeed = "-1";
+/// The number of a text that Seed() accepts; nothing for kDrawnSeed.
+std::optional<uint64_t> ParseSeed(std::string_view text);
+/// A whole number from 0 to 2^64-1, or kDrawnSeed. Other negative numbers are refused: they would
+/// wrap around.
+CLI::Validator Seed();
 
 /// UTF-8 without control characters, and not "": an empty address or key would quietly mean "all
 /// interfaces" or "no key".

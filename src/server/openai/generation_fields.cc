@@ -32,9 +32,10 @@ void ReadSampling(const json::Object& body, engine::SamplingParams* sampling) {
   read("repetition_penalty", &sampling->repetition_penalty);
   read("frequency_penalty", &sampling->frequency_penalty);
   read("presence_penalty", &sampling->presence_penalty);
+  // -1 asks for a drawn one at llama.cpp's and vLLM's servers, so clients send it for "any".
   const json::Value* seed = json::Find(body, "seed");
-  sampling->seed =
-      seed == nullptr ? SystemRandom64() : static_cast<uint64_t>(IntegerOr(body, "seed", 0));
+  const bool is_drawn = seed == nullptr || (seed->is_int64() && seed->get_int64() == -1);
+  sampling->seed = is_drawn ? SystemRandom64() : static_cast<uint64_t>(IntegerOr(body, "seed", 0));
 }
 
 /// Clients of transformers say greedy with do_sample; it stands above every other field.

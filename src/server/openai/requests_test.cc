@@ -117,9 +117,15 @@ TEST(OpenAiRequest, NullMeansAbsent) {
   EXPECT_TRUE(request->fields.warnings.empty());
 }
 
-TEST(OpenAiRequest, ASeedIsDrawnWhenNoneIsGiven) {
-  EXPECT_NE(Completion("")->fields.sampling.seed, Completion("")->fields.sampling.seed);
-  EXPECT_EQ(Completion(R"("seed":-1)")->fields.sampling.seed, ~uint64_t{0});
+TEST(OpenAiRequest, ASeedIsDrawnWhenNoneIsGivenOrMinusOne) {
+  const auto seed = [](std::string_view field) {
+    return Completion(std::string(field))->fields.sampling.seed;
+  };
+  EXPECT_NE(seed(""), seed(""));
+  EXPECT_NE(seed(R"("seed":-1)"), seed(R"("seed":-1)"));
+  EXPECT_EQ(seed(R"("seed":-2)"), ~uint64_t{1});
+  EXPECT_EQ(seed(R"("seed":0)"), 0u);
+  EXPECT_EQ(seed(R"("seed":18446744073709551615)"), ~uint64_t{0});
 }
 
 TEST(OpenAiRequest, ABadValueNamesItsField) {

@@ -37,7 +37,7 @@ constexpr Field kFields[] = {
     {"frequency_penalty", kBoth, Kind::kNumber, -2, 2, Use::kUsed, "The same, times its count."},
     {"repetition_penalty", kBoth, Kind::kNumber, 0.01, 100, Use::kUsed, "Divides the logit of tokens in prompt or answer; 1 is off."},
     {"logit_bias", kBoth, Kind::kObject, 0, 0, Use::kUsed, "Token id -> -100 to 100, added to its logit."},
-    {"seed", kBoth, Kind::kInteger, -9.3e18, 1.9e19, Use::kUsed, "Same seed, same answer. Drawn when absent."},
+    {"seed", kBoth, Kind::kInteger, -9.3e18, 1.9e19, Use::kUsed, "Same seed, same answer. Drawn when absent or -1."},
     {"stop", kBoth, Kind::kStringOrArray, 0, 0, Use::kUsed, "Strings that end the answer."},
     {"stop_token_ids", kBoth, Kind::kArray, 0, 0, Use::kUsed, "Tokens that end the answer."},
     {"include_stop_str_in_output", kBoth, Kind::kBool, 0, 0, Use::kUsed, "Keep the stop string in the text."},

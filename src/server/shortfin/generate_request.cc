@@ -74,7 +74,8 @@ Status ReadSampling(const json::Object& object, const ServedModel& model, Genera
   TESSERA_ASSIGN_OR_RETURN(
       const int64_t seed,
       json::GetInt(object, "seed", static_cast<int64_t>(SystemRandom64() >> 1)));
-  sampling.seed = static_cast<uint64_t>(seed);
+  // -1 asks for a drawn one, as in /v1/completions.
+  sampling.seed = seed == -1 ? SystemRandom64() : static_cast<uint64_t>(seed);
   for (const char* only_one : {"n", "num_beams"}) {
     TESSERA_ASSIGN_OR_RETURN(const int64_t count, json::GetInt(object, only_one, 1));
     if (count != 1)
