@@ -5,9 +5,11 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <deque>
 #include <fstream>
 
 #include "base/bytes.h"
+#include "base/check.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/random.h"
@@ -113,6 +115,20 @@ TEST(File, AFullDiskLeavesNothingBehind) {
   EXPECT_EQ((*writer)->Append(AsBytes("x")).code(), Code::kResourceExhausted);
 }
 
+TEST(File, IsWrittenAtAnyPlaceInAnyOrder) {
+  const testing::TempDir dir;
+  const auto writer = FileWriter::Create(dir.path() / "x");
+  ASSERT_TRUE(writer.has_value());
+  EXPECT_TRUE((*writer)->WriteAt(6, AsBytes("world")).ok());
+  EXPECT_TRUE((*writer)->WriteAt(0, AsBytes("hello")).ok());
+  EXPECT_TRUE((*writer)->Resize(12).ok());
+  EXPECT_TRUE((*writer)->Finish().ok());
+  EXPECT_EQ(ReadFile(dir.path() / "x", 100).value(), std::string("hello\0world\0", 12));
+  const auto full = FileWriter::Create("/dev/full");
+  ASSERT_TRUE(full.has_value());
+  EXPECT_EQ((*full)->WriteAt(0, AsBytes("x")).code(), Code::kResourceExhausted);
+}
+
 TEST(Hash, MatchesThePublishedVectors) {
   EXPECT_EQ(Sha256Hex(AsBytes("abc")),
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
@@ -204,6 +220,28 @@ TEST(MappedFile, PagesThatAreLostReadAsZerosAndAreReported) {
   EXPECT_THAT(mapped->CheckIntact().ToString(),
               HasSubstr("weights shrank while it was in use (it had 12288 bytes)"));
   EXPECT_TRUE(other->CheckIntact().ok()) << "nobody touched its lost pages";
+}
+
+/// Reads a page that a mapped file lost while `others` mappings are guarded.
+void LosePageBeside(int others) {
+  InstallMappingGuard();
+  const testing::TempDir dir;
+  const std::filesystem::path path = dir.path() / "weights";
+  TESSERA_CHECK(WriteFileAtomic(path, std::string(2 * 4096, 'x')).ok());
+  static constexpr char kByte = 0;
+  std::deque<GuardedMapping> guarded;
+  for (int i = 0; i < others; ++i) guarded.emplace_back(&kByte, 1);
+  const auto mapped = *MappedFile::Open(path);
+  TESSERA_CHECK(::truncate(path.c_str(), 0) == 0);
+  EXPECT_EQ(mapped->bytes()[4096], std::byte{0});
+  EXPECT_EQ(mapped->CheckIntact().code(), Code::kDataLoss);
+}
+
+TEST(MappedFileDeathTest, AsManyMappingsAreGuardedAsTheLimitSays) {
+  ::testing::FLAGS_gtest_death_test_style = "threadsafe";
+  LosePageBeside(kMaxGuardedMappings - 2);
+  LosePageBeside(kMaxGuardedMappings - 1);
+  EXPECT_DEATH(LosePageBeside(kMaxGuardedMappings), "");
 }
 
 TEST(MappedFileDeathTest, AFaultElsewhereStillEndsTheProcess) {

@@ -190,6 +190,28 @@ Status FileWriter::PadTo(uint64_t offset) {
   return {};
 }
 
+Status FileWriter::WriteAt(uint64_t offset, ByteSpan bytes) const {
+  TESSERA_CHECK(fd_ >= 0);
+  while (!bytes.empty()) {
+    const ssize_t written = ::pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      return ErrnoStatus(errno, "writing", path_);
+    }
+    bytes = bytes.subspan(static_cast<size_t>(written));
+    offset += static_cast<uint64_t>(written);
+  }
+  return {};
+}
+
+Status FileWriter::Resize(uint64_t size) const {
+  TESSERA_CHECK(fd_ >= 0);
+  while (::ftruncate(fd_, static_cast<off_t>(size)) != 0) {
+    if (errno != EINTR) return ErrnoStatus(errno, "setting the size of", path_);
+  }
+  return {};
+}
+
 Status FileWriter::Finish() {
   TESSERA_CHECK(fd_ >= 0);
   const int fd = std::exchange(fd_, -1);

@@ -90,6 +90,12 @@ class FileWriter {
   /// Writes zeros up to `offset`, which must not lie behind the current end.
   Status PadTo(uint64_t offset);
   uint64_t size() const { return size_; }
+  /// Writes at an absolute offset, also behind the end: bytes between that are never written read
+  /// as zeros. From any thread, several at once; not together with Append() and PadTo(), which
+  /// neither see nor move what is written so.
+  Status WriteAt(uint64_t offset, ByteSpan bytes) const;
+  /// Gives the file exactly `size` bytes.
+  Status Resize(uint64_t size) const;
   /// fsync and close. No other call may follow.
   Status Finish();
 

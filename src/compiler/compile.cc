@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/utf8.h"
@@ -83,6 +84,7 @@ Result<std::vector<FileRecord>> HashSources(const CompileInput& input, const bun
       done += bytes;
       continue;
     }
+    if (progress) progress({"hashing sources", done, total});
     Sha256 hash;
     for (ByteSpan rest = file.mapping->bytes(); !rest.empty();) {
       const ByteSpan piece = rest.first(std::min<uint64_t>(rest.size(), kPiece));
@@ -104,6 +106,28 @@ Result<std::vector<FileRecord>> HashSources(const CompileInput& input, const bun
     records.push_back({"bundle/" + file.name, file.text.size(), Sha256Hex(AsBytes(file.text))});
   return records;
 }
+
+/// Passes progress on, and measures each stage from its first report to its last.
+class StageClock {
+ public:
+  explicit StageClock(const ProgressFn& next) : next_(next) {}
+  void Show(const Progress& progress) {
+    const TimePoint now = Clock::Real().Now();
+    if (stages_.empty() || stages_.back().name != progress.stage) {
+      stages_.push_back({std::string(progress.stage), 0, 0});
+      begin_ = now;
+    }
+    stages_.back().bytes = progress.done;
+    stages_.back().seconds = Seconds(now - begin_);
+    if (next_) next_(progress);
+  }
+  const std::vector<CompileReport::StageTime>& stages() const { return stages_; }
+
+ private:
+  const ProgressFn& next_;
+  std::vector<CompileReport::StageTime> stages_;
+  TimePoint begin_;
+};
 
 Result<Module> MakeModule(const CompileInput& input, const CompileOptions& options,
                           graph::Graph graph) {
@@ -156,7 +180,9 @@ Status MakeBundle(const CompileInput& input, const CompileOptions& options, cons
                   const ProgressFn& progress, CompileReport* report) {
   TokenizerFiles tokenizer{.json = input.tokenizer_json, .table = {}, .note = {}};
   if (input.make_tokenizer) {  // Before the long work: it may refuse the model.
+    if (progress) progress({"making the tokenizer", 0, 0});
     TESSERA_ASSIGN_OR_RETURN(tokenizer, input.make_tokenizer());
+    if (progress) progress({"making the tokenizer", 0, 0});
   }
   if (!tokenizer.note.empty()) report->notes.push_back(tokenizer.note);
   TESSERA_ASSIGN_OR_RETURN(graph::Graph graph,
@@ -217,8 +243,10 @@ Result<BundleId> MakeBundleId(const CompileInput& input, const CompileOptions& o
 }
 
 Result<CompileReport> Compile(const CompileInput& input, const CompileOptions& options,
-                              const bundle::Store& store, const ProgressFn& progress,
+                              const bundle::Store& store, const ProgressFn& on_progress,
                               const ReasonFn& on_reason) {
+  StageClock clock(on_progress);
+  const ProgressFn progress = [&](const Progress& now) { clock.Show(now); };
   CompileReport report;
   report.notes = input.source->warnings;
   TESSERA_ASSIGN_OR_RETURN(const BundleId id, MakeBundleId(input, options, store, progress));
@@ -229,6 +257,7 @@ Result<CompileReport> Compile(const CompileInput& input, const CompileOptions& o
   const auto reuse = [&](const std::filesystem::path& folder) {
     report.bundle = folder;
     report.reused = true;
+    report.stages = clock.stages();
     reason(fmt::format("reusing bundle {}: sources and options are the same", folder.string()));
     return report;
   };
@@ -242,6 +271,7 @@ Result<CompileReport> Compile(const CompileInput& input, const CompileOptions& o
   reason(Reason(store, id, StatusOf(found)));
   TESSERA_RETURN_IF_ERROR(MakeBundle(input, options, id, store, lock, progress, &report)
                               .WithContext(fmt::format("compiling {}", input.name)));
+  report.stages = clock.stages();
   return report;
 }
 

@@ -68,7 +68,7 @@ struct CompileOptions {
 };
 
 struct Progress {
-  std::string_view stage;  // "hashing sources", "packing parameters", ...
+  std::string_view stage;  // "hashing sources", "packing parameters", ...; begins with done = 0.
   uint64_t done = 0;       // Bytes.
   uint64_t total = 0;      // 0: unknown.
 };
@@ -88,6 +88,12 @@ struct CompileReport {
     double seconds = 0;
   };
   std::vector<PassTime> passes;  // Empty when reused.
+  struct StageTime {
+    std::string name;
+    uint64_t bytes = 0;  // 0: not counted in bytes.
+    double seconds = 0;
+  };
+  std::vector<StageTime> stages;  // Those that ran.
   uint64_t parameter_bytes = 0;
 };
 

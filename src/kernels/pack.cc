@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/pack.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/check.h"
 #include "kernels/layout.h"
 #include "kernels/matmul.h"
+#include "kernels/pack_super.h"
 #include "kernels/ref/scalar.h"
 
 namespace tessera::kernels {
@@ -55,21 +57,13 @@ void PackFloatGroup(int64_t size, int64_t k, const Rows& rows, std::byte* packed
   }
 }
 
-/// Fifth bits of a GGUF block (bit i of 32 = input i) to ours (bit t of byte i = input 4t + i).
-void PackFifthBits(uint32_t bits, std::byte* out) {
-  for (int i = 0; i < 4; ++i) {
-    unsigned byte = 0;
-    for (int t = 0; t < 8; ++t) byte |= ((bits >> (4 * t + i)) & 1) << t;
-    out[i] = static_cast<std::byte>(byte);
-  }
-}
-
 /// GGUF block: d, [m], [4 bytes of fifth bits], codes.
 template <class F>
 void PackSimpleGroup(int64_t k, const Rows& rows, std::byte* packed) {
   constexpr int64_t kRowBytes = F::kBytes / kGroupRows;  // of a source block
   const int64_t blocks = k / kBlock;
-  std::memset(packed, 0, blocks * F::kBytes);
+  const bool is_full = std::ranges::find(rows, nullptr) == rows.end();
+  if (!is_full) std::memset(packed, 0, blocks * F::kBytes);
   for (int64_t b = 0; b < blocks; ++b) {
     const BlockParts parts = PartsOf<F>(packed, blocks, b);
     const auto at = [&](const std::byte* part) { return packed + (part - packed); };
@@ -85,72 +79,13 @@ void PackSimpleGroup(int64_t k, const Rows& rows, std::byte* packed) {
       if constexpr (F::kBits == 5) {
         uint32_t bits;
         std::memcpy(&bits, source, 4);
-        PackFifthBits(bits, at(parts.high) + 4 * j);
+        bits = ShuffleFifthBits(bits);
+        std::memcpy(at(parts.high) + 4 * j, &bits, 4);
         source += 4;
       }
       for (int64_t c = 0; c < F::kCodeBytes / 32; ++c) {
         std::memcpy(at(parts.codes) + c * 32 + j * 4, source + 4 * c, 4);
       }
-    }
-  }
-}
-
-/// Stores code (4 low bits) of input t of sub-block i, row j.
-void PutNibble(std::byte* codes, int i, int64_t j, int t, unsigned code) {
-  std::byte& byte = codes[i * 128 + ((t % 16) / 4) * 32 + j * 4 + t % 4];
-  byte |= static_cast<std::byte>(t < 16 ? code & 15 : (code & 15) << 4);
-}
-
-/// One super-block of one row of Q4_K or Q5_K: d, dmin, 12 B scales, [32 B fifth bits], 128 B
-/// nibbles: per 64 inputs 32 bytes, low nibbles first half.
-template <DType dtype>
-void PackQ45KRow(const std::byte* source, int64_t j, std::byte* super) {
-  constexpr bool kFive = dtype == DType::kQ5_K;
-  std::memcpy(super + 2 * j, source, 2);
-  std::memcpy(super + 16 + 2 * j, source + 2, 2);
-  for (int w = 0; w < 3; ++w) std::memcpy(super + 32 + 32 * w + 4 * j, source + 4 + 4 * w, 4);
-  const std::byte* high = source + 16;
-  const std::byte* low = source + (kFive ? 48 : 16);
-  for (int i = 0; i < 8; ++i) {
-    uint32_t fifth = 0;
-    for (int t = 0; t < kBlock; ++t) {
-      const auto byte = static_cast<unsigned>(low[(i / 2) * 32 + t]);
-      PutNibble(super + 128, i, j, t, i % 2 ? byte >> 4 : byte & 15);
-      if (kFive) fifth |= ((static_cast<unsigned>(high[t]) >> i) & 1) << t;
-    }
-    if (kFive) PackFifthBits(fifth, super + 128 + 1024 + i * 32 + j * 4);
-  }
-}
-
-/// One super-block of one row of Q6_K: 128 B low, 64 B high, 16 int8 scales, d. Per 128 inputs: low
-/// byte l and l+32 hold inputs l, l+32 (low nibbles) and l+64, l+96; high byte l their upper bits.
-void PackQ6KRow(const std::byte* source, int64_t j, std::byte* super) {
-  std::memcpy(super + 2 * j, source + 208, 2);
-  for (int s = 0; s < 16; ++s) super[16 + (s / 2) * 16 + 2 * j + s % 2] = source[192 + s];
-  for (int i = 0; i < 8; ++i) {
-    const int half = i / 4, quarter = i % 4;
-    for (int t = 0; t < kBlock; ++t) {
-      const auto low = static_cast<unsigned>(source[half * 64 + (quarter % 2) * 32 + t]);
-      const auto high = static_cast<unsigned>(source[128 + half * 32 + t]);
-      PutNibble(super + 144, i, j, t, quarter < 2 ? low & 15 : low >> 4);
-      const unsigned two = (high >> (2 * quarter)) & 3;
-      super[144 + 1024 + i * 64 + (t / 16) * 32 + j * 4 + t % 4] |=
-          static_cast<std::byte>(two << (2 * ((t % 16) / 4)));
-    }
-  }
-}
-
-void PackSuperGroup(DType dtype, int64_t k, const Rows& rows, std::byte* packed) {
-  const int64_t source_bytes = SuperBytes(dtype) / kGroupRows;
-  std::memset(packed, 0, k / kSuperBlock * SuperBytes(dtype));
-  for (int64_t s = 0; s < k / kSuperBlock; ++s) {
-    std::byte* super = packed + s * SuperBytes(dtype);
-    for (int64_t j = 0; j < kGroupRows; ++j) {
-      if (!rows[j]) continue;
-      const std::byte* source = rows[j] + s * source_bytes;
-      if (dtype == DType::kQ4_K) PackQ45KRow<DType::kQ4_K>(source, j, super);
-      if (dtype == DType::kQ5_K) PackQ45KRow<DType::kQ5_K>(source, j, super);
-      if (dtype == DType::kQ6_K) PackQ6KRow(source, j, super);
     }
   }
 }

@@ -66,7 +66,11 @@ TEST_F(BundleTest, SaysWhyAStageRunsBeforeItRuns) {
   ASSERT_TRUE(report.has_value()) << report.error().ToString();
   EXPECT_THAT(events,
               ::testing::ElementsAre("hashing sources", "stage compile: no bundle of hf yet",
-                                     "packing parameters"));
+                                     "packing parameters", "syncing parameters"));
+  std::vector<std::string> stages;
+  for (const auto& stage : report->stages) stages.push_back(stage.name);
+  EXPECT_THAT(stages, ::testing::ElementsAre("hashing sources", "packing parameters",
+                                             "syncing parameters"));
 }
 
 TEST_F(BundleTest, SaysWhichOptionChanged) {

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/check.h"
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/ordered_work.h"
 #include "base/topology.h"
@@ -19,8 +21,9 @@ namespace {
 
 namespace irpa = formats::irpa;
 
-constexpr uint64_t kAlignment = 4096;     // A page: ranges may be advised and locked alone.
-constexpr int64_t kPieceBytes = 4 << 20;  // Packed at a time.
+constexpr uint64_t kAlignment = 4096;  // A page: ranges may be advised and locked alone.
+// Packed at a time: packing, writing and hashing find it in a core's second cache.
+constexpr int64_t kPieceBytes = 1 << 20;
 
 /// The standard metadata of a tensor, with a member that says how the bytes lie.
 Result<std::string> EntryMetadata(const bundle::Weight& weight) {
@@ -51,55 +54,62 @@ Result<std::vector<irpa::WriteEntry>> EntriesOf(const bundle::Program& program) 
   return entries;
 }
 
-/// The writer together with the hash of all bytes that it puts into the file, padding included.
-class HashedArchive {
+/// The file, written at any place from any thread, and the hash of all its bytes, padding included,
+/// which are given to it a second time in their order.
+class HashedFile {
  public:
-  static Result<HashedArchive> Create(const std::filesystem::path& path,
-                                      std::span<const irpa::WriteEntry> entries) {
-    const irpa::WriteOptions options{kAlignment};
-    HashedArchive archive;
-    TESSERA_ASSIGN_OR_RETURN(archive.plan_, irpa::PlanArchive(entries, options));
-    TESSERA_ASSIGN_OR_RETURN(archive.writer_, irpa::ArchiveWriter::Create(path, entries, options));
+  static Result<HashedFile> Create(const std::filesystem::path& path,
+                                   std::span<const irpa::WriteEntry> entries) {
+    HashedFile archive;
+    TESSERA_ASSIGN_OR_RETURN(archive.plan_,
+                             irpa::PlanArchive(entries, irpa::WriteOptions{kAlignment}));
+    TESSERA_ASSIGN_OR_RETURN(archive.file_, FileWriter::Create(path));
+    TESSERA_RETURN_IF_ERROR(archive.file_->WriteAt(0, AsBytes(archive.plan_.head)));
     archive.hash_ = std::make_unique<Sha256>();
-    archive.Hash(AsBytes(archive.plan_.head));
+    archive.Update(AsBytes(archive.plan_.head));
     return archive;
   }
 
-  /// Begins entry `index`; its bytes follow.
-  void Begin(size_t index) { PadTo(plan_.data_offsets[index]); }
-  Status Append(ByteSpan bytes) {
-    Hash(bytes);
-    return writer_->Append(bytes);
+  /// Bytes of entry `index` from its byte `offset` on. Any thread.
+  Status Write(size_t index, uint64_t offset, ByteSpan bytes) const {
+    return file_->WriteAt(plan_.data_offsets[index] + offset, bytes);
   }
+  /// Hashes what is written there; in the order of the file.
+  void Hash(size_t index, uint64_t offset, ByteSpan bytes) {
+    PadTo(plan_.data_offsets[index] + offset);
+    Update(bytes);
+  }
+  /// After the last entry: the file has its size and is on disk.
   Result<bundle::FileRecord> Finish() {
-    TESSERA_RETURN_IF_ERROR(writer_->Finish());
     PadTo(plan_.file_bytes);
+    TESSERA_RETURN_IF_ERROR(file_->Resize(plan_.file_bytes));
+    TESSERA_RETURN_IF_ERROR(file_->Finish());
     return bundle::FileRecord{std::string(bundle::kParametersFile), hashed_, hash_->FinishHex()};
   }
 
  private:
-  void Hash(ByteSpan bytes) {
+  void Update(ByteSpan bytes) {
     hash_->Update(bytes);
     hashed_ += bytes.size();
   }
   void PadTo(uint64_t offset) {
     static constexpr std::array<std::byte, kAlignment> kZeros{};
-    while (hashed_ < offset)
-      Hash(ByteSpan(kZeros).first(std::min<uint64_t>(kZeros.size(), offset - hashed_)));
+    TESSERA_CHECK(offset >= hashed_ && offset - hashed_ <= kZeros.size());  // Nothing is left out.
+    Update(ByteSpan(kZeros).first(offset - hashed_));
   }
 
   irpa::ArchivePlan plan_;
-  std::unique_ptr<irpa::ArchiveWriter> writer_;
+  std::unique_ptr<FileWriter> file_;
   std::unique_ptr<Sha256> hash_;
   uint64_t hashed_ = 0;
 };
 
-/// Groups (packed), rows, or the whole (vectors) [begin, begin + count) of a weight: a few
-/// megabytes.
+/// Groups (packed), rows, or the whole (vectors) [begin, begin + count) of a weight.
 struct Piece {
   size_t weight = 0;
   int64_t begin = 0;
   int64_t count = 0;
+  uint64_t offset = 0;  // Of its first byte in the weight.
 };
 
 void AddPieces(const bundle::Weight& weight, size_t index, std::vector<Piece>* pieces) {
@@ -109,7 +119,8 @@ void AddPieces(const bundle::Weight& weight, size_t index, std::vector<Piece>* p
       packed ? kernels::GroupBytes(weight.dtype, weight.k) : weight.bytes / weight.n;
   const int64_t at_once = std::max<int64_t>(kPieceBytes / unit_bytes, 1);
   for (int64_t begin = 0; begin < units; begin += at_once)
-    pieces->push_back({index, begin, std::min(at_once, units - begin)});
+    pieces->push_back({index, begin, std::min(at_once, units - begin),
+                       static_cast<uint64_t>(begin * unit_bytes)});
 }
 
 /// Makes the bytes of a piece. Any thread.
@@ -165,10 +176,11 @@ class PieceMaker {
   const Module& module_;
 };
 
-/// Packing beside hashing and writing: one core is kept for the latter.
+/// Makers: with the hash on a thread of its own there is one more than cores, so that no core
+/// waits while the hash does.
 int PackingThreads() {
   constexpr int kMost = 4;  // More outrun the hash.
-  return std::clamp(ReadTopology().DefaultThreads() - 1, 1, kMost);
+  return std::clamp(ReadTopology().DefaultThreads(), 1, kMost);
 }
 
 }  // namespace
@@ -177,31 +189,37 @@ Result<bundle::FileRecord> WriteCpuArchive(const Module& module, const std::file
                                            const ProgressFn& progress) {
   const std::vector<bundle::Weight>& weights = module.program.weights;
   TESSERA_ASSIGN_OR_RETURN(const std::vector<irpa::WriteEntry> entries, EntriesOf(module.program));
-  TESSERA_ASSIGN_OR_RETURN(HashedArchive archive, HashedArchive::Create(path, entries));
+  TESSERA_ASSIGN_OR_RETURN(HashedFile file, HashedFile::Create(path, entries));
   std::vector<Piece> pieces;
   uint64_t total = 0, done = 0, reported = 0;
   for (size_t i = 0; i < weights.size(); ++i) {
     AddPieces(weights[i], i, &pieces);
     total += static_cast<uint64_t>(weights[i].bytes);
   }
+  const auto report = [&](std::string_view stage, uint64_t bytes) {
+    if (progress) progress({stage, bytes, total});
+  };
   const PieceMaker maker(module);
+  const auto make = [&](int64_t i, std::vector<std::byte>* out) -> Status {
+    const Piece& piece = pieces[static_cast<size_t>(i)];
+    TESSERA_RETURN_IF_ERROR(maker.Make(piece, out));
+    return file.Write(piece.weight, piece.offset,
+                      *out);  // While its bytes are in this core's cache.
+  };
   const auto take = [&](int64_t i, ByteSpan bytes) -> Status {
     const Piece& piece = pieces[static_cast<size_t>(i)];
-    if (piece.begin == 0) archive.Begin(piece.weight);
-    TESSERA_RETURN_IF_ERROR(archive.Append(bytes));
+    file.Hash(piece.weight, piece.offset, bytes);
     done += bytes.size();
     constexpr uint64_t kReportEvery = 4 << 20;
-    if (progress && (done - reported >= kReportEvery || done == total)) {
-      reported = done;
-      progress({"packing parameters", done, total});
-    }
+    if (done - reported >= kReportEvery || done == total) report(kPackingStage, reported = done);
     return {};
   };
-  const auto make = [&](int64_t i, std::vector<std::byte>* out) {
-    return maker.Make(pieces[static_cast<size_t>(i)], out);
-  };
+  report(kPackingStage, 0);
   TESSERA_RETURN_IF_ERROR(MakeInOrder(std::ssize(pieces), PackingThreads(), make, take));
-  return archive.Finish();
+  report(kSyncingStage, 0);
+  TESSERA_ASSIGN_OR_RETURN(bundle::FileRecord record, file.Finish());
+  report(kSyncingStage, total);
+  return record;
 }
 
 }  // namespace tessera::compiler
