@@ -61,12 +61,16 @@ Status Compile(Options options) {
     fmt::print("{}\n", folder.string());
     return {};
   }
-  json::Array reasons, notes;
+  json::Array reasons, notes, stages;
+  for (const auto& stage : report.stages)
+    stages.push_back(
+        json::Object{{"name", stage.name}, {"bytes", stage.bytes}, {"seconds", stage.seconds}});
   for (const std::string& reason : report.reasons) reasons.emplace_back(reason);
   for (const std::string& note : report.notes) notes.emplace_back(note);
   fmt::print("{}", json::SerializePretty(json::Object{{"bundle", folder.string()},
                                                       {"reused", report.reused},
                                                       {"parameter_bytes", report.parameter_bytes},
+                                                      {"stages", std::move(stages)},
                                                       {"reasons", std::move(reasons)},
                                                       {"notes", std::move(notes)}}));
   return {};

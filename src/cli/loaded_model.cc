@@ -8,6 +8,7 @@
 
 #include "cli/environment.h"
 #include "cli/model_argument.h"
+#include "cli/progress.h"
 #include "cli/terminal.h"
 #include "cli/text_source.h"
 #include "cli/validators.h"

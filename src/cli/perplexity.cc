@@ -2,8 +2,10 @@
 //
 // tessera perplexity MODEL FILE: how well the model predicts a text: mean negative log-likelihood
 // and perplexity over windows of the context length, the first half of each window (after the
-// first) serving as context only. With --ids the file is a JSON array of token ids. With --save
-// the per-token distributions' top are stored, and --against compares a run with a stored one.
+// first) serving as context only. With --disjoint the windows do not overlap, as in llama.cpp's
+// tool: only then figures of both compare. With --ids the file is a JSON array of token ids. With
+// --save the per-token distributions' top are stored, and --against compares a run with a stored
+// one.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -12,6 +14,7 @@
 #include <numeric>
 
 #include "cli/loaded_model.h"
+#include "cli/progress.h"
 #include "cli/terminal.h"
 #include "cli/validators.h"
 #include "cli/verbs.h"
@@ -30,6 +33,7 @@ struct Options {
   LoadOptions load;
   std::string file;
   bool ids = false;
+  bool disjoint = false;
   bool json = false;
   int64_t window = kDefaultWindow;
   bool window_given = false;
@@ -41,11 +45,20 @@ struct Sums {
   int64_t tokens = 0;
   int64_t right = 0;  // The most likely token was the text's own.
   double nll = 0;
+  double nll_squares = 0;
   // Against a reference run.
   int64_t compared = 0;
   double kl = 0;
   int64_t same_top = 0;
 };
+
+/// Of the mean, from the spread of the tokens; 0 for a single one.
+double NllStandardError(const Sums& sums) {
+  if (sums.tokens < 2) return 0;
+  const auto count = static_cast<double>(sums.tokens);
+  const double spread = sums.nll_squares - sums.nll * sums.nll / count;
+  return std::sqrt(std::max(spread, 0.0) / (count - 1) / count);
+}
 
 /// log sum exp over one row, in double.
 double LogSumExp(std::span<const float> row) {
@@ -131,17 +144,7 @@ class Scorer {
       TESSERA_ASSIGN_OR_RETURN(auto opened, Reference::Open(options_.against, shape.vocab_size));
       reference_ = std::make_unique<Reference>(std::move(opened));
     }
-    const auto total = static_cast<int64_t>(ids.size());
-    Progress progress("scoring");
-    // The next window begins half a window later, so every scored token but the first half of the
-    // text has at least that much context.
-    for (int64_t begin = 0, scored = 1; scored < total;) {
-      const int64_t end = std::min(total, begin + options_.window);
-      TESSERA_RETURN_IF_ERROR(Window(ids, begin, end, scored));
-      scored = end;
-      begin = end - options_.window / 2;
-      progress.Update(static_cast<uint64_t>(end), static_cast<uint64_t>(total));
-    }
+    TESSERA_RETURN_IF_ERROR(options_.disjoint ? Disjoint(ids) : Overlapping(ids));
     if (save_ != nullptr) TESSERA_RETURN_IF_ERROR(save_->Finish());
     if (reference_ != nullptr && reference_->rows() != sums_.tokens)
       return Fail(InvalidArgument(fmt::format("{} holds {} positions, this text has {}",
@@ -150,6 +153,33 @@ class Scorer {
   }
 
  private:
+  /// The next window begins half a window later, so every scored token but the first half of the
+  /// text has at least that much context.
+  Status Overlapping(std::span<const int32_t> ids) {
+    const auto total = static_cast<int64_t>(ids.size());
+    for (int64_t begin = 0, scored = 1; scored < total;) {
+      const int64_t end = std::min(total, begin + options_.window);
+      TESSERA_RETURN_IF_ERROR(Window(ids, begin, end, scored));
+      scored = end;
+      begin = end - options_.window / 2;
+    }
+    return {};
+  }
+
+  /// Whole windows one after the other; the second half of each is scored.
+  Status Disjoint(std::span<const int32_t> ids) {
+    const auto total = static_cast<int64_t>(ids.size());
+    const int64_t window = options_.window;
+    if (total < window || window < 4)
+      return InvalidArgument(fmt::format(
+          "{} tokens for windows of {}: expected at least one whole window, of 4 tokens "
+          "or more; give a smaller --window or a longer text",
+          total, window));
+    for (int64_t begin = 0; begin + window <= total; begin += window)
+      TESSERA_RETURN_IF_ERROR(Window(ids, begin, begin + window, begin + window / 2 + 1));
+    return {};
+  }
+
   /// Feeds [begin, end) and scores the predictions of tokens [scored, end).
   Status Window(std::span<const int32_t> ids, int64_t begin, int64_t end, int64_t scored) {
     const int64_t per_step = std::min<int64_t>(model_->session->shape().max_rows, 64);
@@ -165,6 +195,7 @@ class Scorer {
         TESSERA_RETURN_IF_ERROR(Score(logits, row, ids[static_cast<size_t>(next)]));
       }
     }
+    progress_.Update(static_cast<uint64_t>(end), ids.size());
     return {};
   }
 
@@ -172,7 +203,9 @@ class Scorer {
     const auto vocab = static_cast<size_t>(model_->session->shape().vocab_size);
     const auto values = logits.subspan(static_cast<size_t>(row) * vocab, vocab);
     const double log_sum = LogSumExp(values);
-    sums_.nll += log_sum - static_cast<double>(values[static_cast<size_t>(next)]);
+    const double nll = log_sum - static_cast<double>(values[static_cast<size_t>(next)]);
+    sums_.nll += nll;
+    sums_.nll_squares += nll * nll;
     sums_.right += std::max_element(values.begin(), values.end()) - values.begin() == next;
     if (reference_ != nullptr && sums_.tokens < reference_->rows())
       Compare(values, log_sum, reference_->Row(sums_.tokens), &sums_);
@@ -186,8 +219,20 @@ class Scorer {
   std::vector<runtime::PageId> pages_;
   std::unique_ptr<FileWriter> save_;
   std::unique_ptr<Reference> reference_;
+  Progress progress_{"scoring"};
   Sums sums_;
 };
+
+/// Where the tokenizer begins a text with a token of its own, so does every disjoint window.
+Status BeginWindows(const text::Tokenizer& tokenizer, int64_t window, std::vector<int32_t>* ids) {
+  constexpr std::string_view kAnyText = "a";
+  TESSERA_ASSIGN_OR_RETURN(const auto plain, tokenizer.Encode(kAnyText, {.add_special = false}));
+  TESSERA_ASSIGN_OR_RETURN(const auto begun, tokenizer.Encode(kAnyText, {.add_special = true}));
+  if (begun.empty() || (!plain.empty() && begun.front() == plain.front())) return {};
+  for (size_t at = 0; at < ids->size(); at += static_cast<size_t>(window))
+    (*ids)[at] = begun.front();
+  return {};
+}
 
 /// Makes the window fit: an explicit one must, the default shrinks and says so.
 Status FitWindow(const runtime::ModelShape& shape, Options* options, json::Array* warnings) {
@@ -210,14 +255,17 @@ Status Perplexity(Options options) {
   TESSERA_ASSIGN_OR_RETURN(LoadedModel model, LoadModel(options.load));
   json::Array warnings;
   TESSERA_RETURN_IF_ERROR(FitWindow(model.session->shape(), &options, &warnings));
-  TESSERA_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, ReadTokens(options, *model.tokenizer));
+  TESSERA_ASSIGN_OR_RETURN(std::vector<int32_t> ids, ReadTokens(options, *model.tokenizer));
   if (ids.size() < 2)
     return InvalidArgument(
         fmt::format("{} has {} tokens; at least 2 are needed", options.file, ids.size()));
+  if (options.disjoint)
+    TESSERA_RETURN_IF_ERROR(BeginWindows(*model.tokenizer, options.window, &ids));
   TESSERA_ASSIGN_OR_RETURN(const Sums sums, Scorer(options, &model).Run(ids));
   const auto count = static_cast<double>(sums.tokens);
   json::Object report = {{"tokens", sums.tokens},
                          {"mean_nll", sums.nll / count},
+                         {"nll_standard_error", NllStandardError(sums)},
                          {"perplexity", std::exp(sums.nll / count)},
                          {"top1_accuracy", static_cast<double>(sums.right) / count},
                          {"window", options.window}};
@@ -249,6 +297,9 @@ void AddPerplexity(CLI::App* app, Context* context) {
   verb->add_option("--window", options->window, "Context length of the windows")
       ->check(WholeNumber(2, 1 << 20))
       ->capture_default_str();
+  verb->add_flag("--disjoint", options->disjoint,
+                 "Windows that do not overlap, the second half of each scored (the definition of "
+                 "llama.cpp's llama-perplexity); else every token but the first is scored once");
   verb->add_option("--save", options->save,
                    "Store the logits of every scored position (float32) here");
   verb->add_option("--against", options->against, "Compare with logits stored by --save: mean KL");

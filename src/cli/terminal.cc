@@ -3,9 +3,9 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cmath>
@@ -13,13 +13,6 @@
 #include <cstring>
 
 namespace tessera::cli {
-namespace {
-
-constexpr auto kRedrawEvery = std::chrono::milliseconds(100);
-constexpr int kBarCells = 24;
-constexpr const char* kEraseLine = "\r\033[K";
-
-}  // namespace
 
 std::string HumanBytes(uint64_t bytes) {
   constexpr std::array<const char*, 5> kUnits = {"B", "kB", "MB", "GB", "TB"};
@@ -48,6 +41,12 @@ bool StdoutIsTerminal() {
   return ::isatty(STDOUT_FILENO) == 1;
 }
 
+int StderrColumns() {
+  winsize size{};
+  constexpr int kUsual = 80;
+  return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsual;
+}
+
 void ReserveStandardStreams() {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
@@ -70,38 +69,6 @@ Status WriteStdout(std::string_view text) {
 
 void WriteStderr(std::string_view text) {
   (void)std::fwrite(text.data(), 1, text.size(), stderr);
-}
-
-Progress::Progress(std::string_view title, const Clock& clock)
-    : title_(title), clock_(clock), begin_(clock.Now()), drawn_(begin_) {}
-
-Progress::~Progress() {
-  if (visible_ && !finished_) std::fputs(kEraseLine, stderr);
-}
-
-void Progress::Update(uint64_t done, uint64_t total) {
-  done_ = done;
-  const TimePoint now = clock_.Now();
-  if (!StderrIsTerminal() || now - drawn_ < kRedrawEvery) return;
-  drawn_ = now;
-  visible_ = true;
-  const double seconds = Seconds(now - begin_);
-  const double rate = seconds > 0 ? static_cast<double>(done) / seconds : 0;
-  const double share =
-      total > 0 ? std::min(1.0, static_cast<double>(done) / static_cast<double>(total)) : 0;
-  const int filled = static_cast<int>(share * kBarCells);
-  const std::string left =
-      rate > 0 && total >= done ? HumanDuration(static_cast<double>(total - done) / rate) : "?";
-  Note("{}{} [{:#<{}}{:.<{}}] {} of {}, {}/s, {} left", kEraseLine, title_, "", filled, "",
-       kBarCells - filled, HumanBytes(done), HumanBytes(total),
-       HumanBytes(static_cast<uint64_t>(rate)), left);
-  std::fflush(stderr);
-}
-
-void Progress::Finish() {
-  finished_ = true;
-  if (visible_) std::fputs(kEraseLine, stderr);
-  Note("{}: {} in {}\n", title_, HumanBytes(done_), HumanDuration(Seconds(clock_.Now() - begin_)));
 }
 
 }  // namespace tessera::cli

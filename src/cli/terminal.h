@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What people see on stderr: progress bars on a terminal, plain lines otherwise; sizes and
-// durations in readable units. Answers and facts go to stdout and never through here.
+// The standard streams, and sizes and durations in readable units. What people see on the way goes
+// to stderr (Note, and progress.h); answers and facts go to stdout and never through Note.
 #pragma once
 
 #include <fmt/format.h>
@@ -11,7 +11,6 @@
 #include <string_view>
 #include <utility>
 
-#include "base/clock.h"
 #include "base/status.h"
 
 namespace tessera::cli {
@@ -22,6 +21,8 @@ std::string HumanBytes(uint64_t bytes);
 std::string HumanDuration(double seconds);
 bool StderrIsTerminal();
 bool StdoutIsTerminal();
+/// Of the terminal behind stderr; 80 where it does not say.
+int StderrColumns();
 
 /// Puts /dev/null where the caller left descriptor 0, 1 or 2 closed, so that no file opened later
 /// takes their number and receives their text. Reads of stdin and writes to stdout still fail:
@@ -39,25 +40,5 @@ template <typename... Args>
 void Note(fmt::format_string<Args...> format, Args&&... args) {
   WriteStderr(fmt::format(format, std::forward<Args>(args)...));
 }
-
-/// A progress bar with bytes, rate and time left. On a terminal it redraws at most ten times a
-/// second; elsewhere it prints nothing, and Finish() one line. Not thread-safe.
-class Progress {
- public:
-  explicit Progress(std::string_view title, const Clock& clock = Clock::Real());
-  ~Progress();
-  void Update(uint64_t done, uint64_t total);
-  /// Replaces the bar by "title: 98.4 MB in 0.2 s".
-  void Finish();
-
- private:
-  std::string title_;
-  const Clock& clock_;
-  TimePoint begin_;
-  TimePoint drawn_;
-  uint64_t done_ = 0;
-  bool visible_ = false;
-  bool finished_ = false;
-};
 
 }  // namespace tessera::cli
