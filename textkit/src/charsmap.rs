@@ -3,6 +3,8 @@
 //! of u32), then replacement texts, each up to a zero byte. The crate that runs it reserves what the
 //! size says and indexes by what the trie says, so both are checked before it sees them.
 
+use serde::Deserialize;
+use serde_json::Value;
 use tokenizers::normalizers::NormalizerWrapper;
 
 use crate::abi::{Error, Result};
@@ -20,6 +22,44 @@ pub fn check(map: &[u8]) -> Result<()> {
     }
     let walked = parse(map).and_then(|(trie, texts)| walk(&trie, texts));
     walked.ok_or_else(|| Error::invalid("precompiled_charsmap is malformed"))
+}
+
+/// The same for every charsmap of a tokenizer.json, whatever type its normalizer claims to be:
+/// the crate reserves up to 8 GB for a map of a few bytes while it still reads the JSON.
+pub fn check_json(tokenizer: &str) -> Result<()> {
+    #[derive(Deserialize)]
+    struct Head {
+        #[serde(default)]
+        normalizer: Value,
+    }
+    let head: Head = serde_json::from_str(tokenizer)
+        .map_err(|e| Error::invalid(format!("tokenizer.json: {e}")))?;
+    check_value(&head.normalizer)
+}
+
+/// serde_json bounds the depth.
+fn check_value(value: &Value) -> Result<()> {
+    match value {
+        Value::Array(items) => items.iter().try_for_each(check_value),
+        Value::Object(members) => members.iter().try_for_each(|(key, member)| match member {
+            Value::String(text) if key == "precompiled_charsmap" => check_base64(text),
+            _ => check_value(member),
+        }),
+        _ => Ok(()),
+    }
+}
+
+fn check_base64(text: &str) -> Result<()> {
+    // Four characters hold three bytes; not decoded beyond the limit.
+    if text.len() / 4 * 3 > MAX_BYTES + 3 {
+        return Err(Error::exhausted(format!(
+            "precompiled_charsmap has about {} bytes, the limit is {MAX_BYTES}",
+            text.len() / 4 * 3
+        )));
+    }
+    let bytes = base64::decode(text)
+        .map_err(|e| Error::invalid(format!("tokenizer.json: precompiled_charsmap: {e}")))?;
+    check(&bytes)
 }
 
 /// The same for every charsmap of a pipeline.
@@ -128,6 +168,43 @@ mod tests {
         {
             assert_eq!(check(bytes).unwrap_err().code, Code::InvalidArgument, "{bytes:?}");
         }
+    }
+
+    #[test]
+    fn a_lying_size_in_a_tokenizer_json_is_refused_before_it_is_reserved() {
+        let json = |map: &[u8], shape: fn(String) -> String| {
+            let map = format!(
+                r#"{{"type":"Precompiled","precompiled_charsmap":"{}"}}"#,
+                base64::encode(map)
+            );
+            format!(r#"{{"model":{{"vocab":{{}}}},"normalizer":{}}}"#, shape(map))
+        };
+        let shapes: [fn(String) -> String; 3] = [
+            |map| map,
+            |map| format!(r#"{{"type":"Sequence","normalizers":[{{"type":"NFC"}},{map}]}}"#),
+            |map| map.replace("precompiled", "\\u0070recompiled"),
+        ];
+        for shape in shapes {
+            assert!(check_json(&json(&map(0, b"x"), shape)).is_ok());
+            let error = check_json(&json(b"\xff\xff\xff\xffabcd", shape)).unwrap_err();
+            assert_eq!(error.code, Code::InvalidArgument);
+        }
+        for none in [r#"{"normalizer":null}"#, "{}", r#"{"normalizer":{"type":"NFC"}}"#] {
+            assert!(check_json(none).is_ok(), "{none}");
+        }
+        assert!(check_json("{").is_err());
+    }
+
+    #[test]
+    fn bytes_have_a_limit_in_json_too() {
+        let sized = |n: usize| {
+            let mut bytes = map(0, b"");
+            bytes.resize(n, 0);
+            check_base64(&base64::encode(bytes))
+        };
+        assert!(sized(MAX_BYTES - 1).is_ok());
+        assert!(sized(MAX_BYTES).is_ok());
+        assert_eq!(sized(MAX_BYTES + 1).unwrap_err().code, Code::ResourceExhausted);
     }
 
     #[test]

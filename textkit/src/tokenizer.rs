@@ -54,6 +54,7 @@ impl Tokenizer {
         let text = crate::abi::utf8(json, "tokenizer.json")?;
         // Several deserializers of the crate `expect` or index; a panic there is the file's fault.
         catch(|| {
+            crate::charsmap::check_json(text)?;
             let inner = serde_json::from_str::<Pipeline>(text)
                 .map_err(|e| Error::invalid(format!("tokenizer.json: {e}")))?;
             Self::new(inner)
