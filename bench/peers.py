@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Tessera beside other servers: runs ../shared/peers/compare.py with this build as one of them.
+"""Tessera beside other servers: runs ../shared/peers/compare.py, or with `quality` its quality.py, with this
+build as one of them.
 
 usage: bench/peers.py --root DIR --model NAME --servers tessera,llama[,...] --out PREFIX [more of compare.py]
+       bench/peers.py quality --root DIR --models NAME[,...] --servers tessera,llama[,...] [more of quality.py]
 
 DIR is what ../shared/peers/setup.sh filled. Servers of our own: `tessera` (what the machine has),
-`tessera-avx2` (capped with --isa, for peers built for AVX2). Everything else as `compare.py --help`.
+`tessera-avx2` (capped with --isa, for peers built for AVX2). Everything else as `--help` of the two says.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ def entry(name: str, *flags: str) -> str:
              "{threads}", "--served-model-name", "m", "--max-batch", "{slots}", "--max-seq-len", "{ctx}",
              *flags]
     listed = ", ".join(f'"{word}"' for word in words)
-    return (f'\n[servers.{name}]\nquality = "echo"\ncmd = [{listed}]\nbody = {{ ignore_eos = true }}\n'
+    tool = ", ".join(f'"{word}"' for word in (sys.executable, str(ROOT / "bench/quality.py"), "--estimate", "{model}",
+                                              "{text}", "{ctx}", "{threads}", *flags))
+    return (f'\n[servers.{name}]\nquality = "tool"\nppl_cmd = [{tool}]\ncmd = [{listed}]\nbody = {{ ignore_eos = true }}\n'
             "body_nocache = { cache_prompt = false }\nbody_cache = { cache_prompt = true }\n")
 
 
@@ -34,13 +38,16 @@ def main() -> int:
         print(__doc__ if BINARY.exists() else f"{BINARY} is not there: build the release preset",
               file=sys.stderr)
         return 2
+    tool, arguments = "compare.py", sys.argv[1:]
+    if arguments[0] == "quality":
+        tool, arguments = "quality.py", arguments[1:]
     theirs = (PEERS / "peers.toml").read_text().partition("[servers.tessera]")[0]
     with tempfile.NamedTemporaryFile("w", suffix=".toml") as config:
         config.write(theirs.replace("{here}", str(PEERS)))
         config.write(entry("tessera") + entry("tessera-avx2", "--isa", "avx2"))
         config.flush()
-        return subprocess.run([sys.executable, str(PEERS / "compare.py"), "--config", config.name,
-                               *sys.argv[1:]]).returncode
+        return subprocess.run([sys.executable, str(PEERS / tool), "--config", config.name,
+                               *arguments]).returncode
 
 
 if __name__ == "__main__":
