@@ -2,6 +2,7 @@
 #include "engine/sampler.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -121,15 +122,57 @@ void KeepTopP(double top_p, std::vector<Candidate>* candidates, std::vector<Cand
   std::erase_if(*candidates, [&](const Candidate& c) { return before(last, c); });
 }
 
-Status CheckLogits(std::span<const float> logits) {
-  bool any_finite = false;
+/// Order of floats as order of integers: of two numbers the greater has the greater key, +NaN lies
+/// above +infinity and -NaN below -infinity. Unlike float comparisons, whose reductions depend on
+/// the order where NaN occurs, a maximum of integers becomes vector code.
+int32_t OrderKey(float value) {
+  const auto bits = std::bit_cast<int32_t>(value);
+  return bits ^ ((bits >> 31) & std::numeric_limits<int32_t>::max());
+}
+
+float FromOrderKey(int32_t key) {
+  return std::bit_cast<float>(key ^ ((key >> 31) & std::numeric_limits<int32_t>::max()));
+}
+
+struct KeyRange {
+  int32_t min = std::numeric_limits<int32_t>::max();
+  int32_t max = std::numeric_limits<int32_t>::min();
+};
+
+KeyRange KeysOf(std::span<const float> logits) {
+  KeyRange range;
   for (const float value : logits) {
-    if (std::isnan(value) || value == std::numeric_limits<float>::infinity())
-      return Internal("the model produced logits that are not numbers");
-    any_finite |= std::isfinite(value);
+    const int32_t key = OrderKey(value);
+    range.min = key < range.min ? key : range.min;
+    range.max = key > range.max ? key : range.max;
   }
-  if (!any_finite) return Internal("the model left no token possible: all logits are -infinity");
-  return {};
+  return range;
+}
+
+/// The id of the greatest logit, the lowest of equals.
+Result<TokenId> BestOf(std::span<const float> logits) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  constexpr size_t kBlock = 1024;  // Looked through once more where the first maximum is.
+  KeyRange all;
+  float best = -kInfinity;
+  size_t best_block = 0;
+  for (size_t begin = 0; begin < logits.size(); begin += kBlock) {
+    const KeyRange block = KeysOf(logits.subspan(begin, std::min(kBlock, logits.size() - begin)));
+    all.min = std::min(all.min, block.min);
+    all.max = std::max(all.max, block.max);
+    const float max = FromOrderKey(block.max);  // As floats -0 and +0 are equals.
+    if (max > best) {
+      best = max;
+      best_block = begin;
+    }
+  }
+  if (all.max >= OrderKey(kInfinity) || all.min < OrderKey(-kInfinity))
+    return Fail(Internal("the model produced logits that are not numbers"));
+  if (all.max == OrderKey(-kInfinity))
+    return Fail(Internal("the model left no token possible: all logits are -infinity"));
+  const auto rest = logits.subspan(best_block);
+  return static_cast<TokenId>(best_block) +
+         static_cast<TokenId>(std::ranges::find(rest, best) - rest.begin());
 }
 
 bool IsPlainGreedy(const SamplingParams& params, std::span<const TokenId> banned) {
@@ -137,8 +180,7 @@ bool IsPlainGreedy(const SamplingParams& params, std::span<const TokenId> banned
          !HasPenalties(params);
 }
 
-template <class T>
-TokenId Argmax(std::span<const T> values) {
+TokenId Argmax(std::span<const double> values) {
   const auto best = std::ranges::max_element(values);  // The first of equals.
   return static_cast<TokenId>(best - values.begin());
 }
@@ -159,12 +201,12 @@ Result<std::span<const Candidate>> Sampler::Distribution(std::span<const float> 
                                                          const SamplingParams& params,
                                                          const TokenHistory& history,
                                                          std::span<const TokenId> banned) {
-  TESSERA_RETURN_IF_ERROR(CheckLogits(logits));
+  TESSERA_RETURN_IF_ERROR(StatusOf(BestOf(logits)));
   x_.assign(logits.begin(), logits.end());
   ApplyBiasAndBans(params, banned, &x_);
   ApplyPenalties(params, history, &x_);
   candidates_.clear();
-  const TokenId best = Argmax(std::span<const double>(x_));
+  const TokenId best = Argmax(x_);
   const double max = x_[static_cast<size_t>(best)];
   if (max == kMinusInfinity)
     return Fail(InvalidArgument("penalties, logit_bias and min_tokens leave no token possible"));
@@ -189,10 +231,7 @@ Result<std::span<const Candidate>> Sampler::Distribution(std::span<const float> 
 Result<TokenId> Sampler::Sample(std::span<const float> logits, const SamplingParams& params,
                                 const TokenHistory& history, std::span<const TokenId> banned,
                                 uint64_t position) {
-  if (IsPlainGreedy(params, banned)) {
-    TESSERA_RETURN_IF_ERROR(CheckLogits(logits));
-    return Argmax(logits);
-  }
+  if (IsPlainGreedy(params, banned)) return BestOf(logits);
   TESSERA_ASSIGN_OR_RETURN(const std::span<const Candidate> kept,
                            Distribution(logits, params, history, banned));
   const double u = UniformAt(params.seed, params.stream, position);

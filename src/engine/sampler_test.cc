@@ -4,12 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
 #include <set>
 #include <string>
 
+#include "base/random.h"
 #include "support/fixtures.h"
 
 namespace tessera::engine {
@@ -146,6 +148,25 @@ TEST(Sampler, GreedyTakesTheLowestIdOnATie) {
   EXPECT_EQ(sampler.Sample(logits, params, {params, {}}, banned, 0).value(), 2);
 }
 
+TEST(Sampler, GreedyIsTheFirstMaximumOfAnyRow) {
+  Sampler sampler;
+  const SamplingParams greedy{.temperature = 0, .logit_bias = {}};
+  Random random(11);
+  for (const size_t size : {1, 2, 1023, 1024, 1025, 3000}) {
+    for (int round = 0; round < 200; ++round) {
+      std::vector<float> logits(size);
+      // Few values, so that there are equals, both zeros and -infinity among them.
+      for (float& x : logits) {
+        const auto pick = static_cast<float>(random.Below(7)) - static_cast<float>(round % 7);
+        x = pick == 1 ? -0.0f : pick == -6 ? kMinusInfinity : 1.5f * pick;
+      }
+      logits[random.Below(size)] = round % 3 == 0 ? -0.0f : -1e30f;  // Something finite.
+      const auto best = std::ranges::max_element(logits);
+      EXPECT_EQ(sampler.Sample(logits, greedy, {greedy, {}}, {}, 0).value(), best - logits.begin());
+    }
+  }
+}
+
 TEST(Sampler, ADrawDependsOnSeedStreamAndPositionOnly) {
   const std::vector<float> logits(50, 0.0f);
   const auto draw = [&](uint64_t seed, uint64_t stream) {
@@ -205,7 +226,7 @@ TEST(Sampler, BrokenLogitsAreTheModelsFault) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   for (const std::vector<float>& logits :
        {std::vector<float>{1, nan}, std::vector<float>{1, -kMinusInfinity},
-        std::vector<float>{kMinusInfinity, kMinusInfinity}}) {
+        std::vector<float>{1, -nan}, std::vector<float>{kMinusInfinity, kMinusInfinity}}) {
     EXPECT_EQ(sampler.Sample(logits, greedy, {greedy, {}}, {}, 0).error().code(), Code::kInternal);
     EXPECT_EQ(sampler.Sample(logits, {}, {{}, {}}, {}, 0).error().code(), Code::kInternal);
   }
