@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
+#include <mutex>
 
 #include "base/check.h"
 #include "base/file.h"
@@ -72,6 +74,8 @@ class HashedFile {
 
   /// Bytes of entry `index` from its byte `offset` on. Any thread.
   Status Write(size_t index, uint64_t offset, ByteSpan bytes) const {
+    // The kernel lets one writer into a file at a time and keeps the others spinning: a core lost.
+    const std::lock_guard lock(*one_writer_);
     return file_->WriteAt(plan_.data_offsets[index] + offset, bytes);
   }
   /// Hashes what is written there; in the order of the file.
@@ -100,6 +104,7 @@ class HashedFile {
 
   irpa::ArchivePlan plan_;
   std::unique_ptr<FileWriter> file_;
+  std::unique_ptr<std::mutex> one_writer_ = std::make_unique<std::mutex>();
   std::unique_ptr<Sha256> hash_;
   uint64_t hashed_ = 0;
 };
