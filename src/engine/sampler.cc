@@ -180,6 +180,14 @@ bool IsPlainGreedy(const SamplingParams& params, std::span<const TokenId> banned
          !HasPenalties(params);
 }
 
+/// Whether every id may be drawn, with nothing but the temperature between logits and odds.
+bool IsPlainDraw(const SamplingParams& params, std::span<const TokenId> banned, size_t vocab) {
+  const bool all_of_top_k = params.top_k <= 0 || static_cast<size_t>(params.top_k) >= vocab;
+  return params.temperature != 0 && params.logit_bias.empty() && banned.empty() &&
+         !HasPenalties(params) && params.min_p <= 0 && params.typical_p >= 1 && all_of_top_k &&
+         params.top_p >= 1;
+}
+
 TokenId Argmax(std::span<const double> values) {
   const auto best = std::ranges::max_element(values);  // The first of equals.
   return static_cast<TokenId>(best - values.begin());
@@ -214,9 +222,11 @@ Result<std::span<const Candidate>> Sampler::Distribution(std::span<const float> 
     candidates_.push_back({best, max, 1.0});
     return candidates_;
   }
+  // What top_k will not keep need not be looked at, unless its mass counts.
+  const double least = params.typical_p < 1 ? kMinusInfinity : LeastOfTopK(params.top_k);
   // Relative to the maximum, so that a tiny temperature cannot overflow to infinity.
   for (size_t id = 0; id < x_.size(); ++id)
-    if (x_[id] != kMinusInfinity)
+    if (x_[id] != kMinusInfinity && x_[id] >= least)
       candidates_.push_back({static_cast<TokenId>(id), (x_[id] - max) / params.temperature, 0});
   if (params.min_p > 0) KeepMinP(params.min_p, &candidates_);
   if (params.typical_p < 1) KeepTypical(params.typical_p, &candidates_, &sorted_);
@@ -228,13 +238,51 @@ Result<std::span<const Candidate>> Sampler::Distribution(std::span<const float> 
   return candidates_;
 }
 
+double Sampler::LeastOfTopK(int64_t top_k) {
+  const auto count = static_cast<size_t>(top_k);
+  if (top_k <= 0 || count >= x_.size()) return kMinusInfinity;
+  // A heap of the greatest so far, the least of them on top: few elements ever enter it.
+  heap_.assign(x_.begin(), x_.begin() + static_cast<ptrdiff_t>(count));
+  std::ranges::make_heap(heap_, std::greater<>());
+  for (size_t id = count; id < x_.size(); ++id) {
+    if (x_[id] <= heap_.front()) continue;
+    std::ranges::pop_heap(heap_, std::greater<>());
+    heap_.back() = x_[id];
+    std::ranges::push_heap(heap_, std::greater<>());
+  }
+  // Values a rounding apart may become equals when the maximum is taken off; KeepTopK decides.
+  const double least = heap_.front();
+  const double max = *std::ranges::max_element(heap_);
+  return least - 1e-9 * (std::abs(least) + std::abs(max));
+}
+
+Result<TokenId> Sampler::DrawFromAll(std::span<const float> logits, double temperature, double u) {
+  TESSERA_ASSIGN_OR_RETURN(const TokenId best, BestOf(logits));
+  const auto max = static_cast<double>(logits[static_cast<size_t>(best)]);
+  x_.resize(logits.size());
+  double sum = 0;
+  for (size_t id = 0; id < x_.size(); ++id)
+    sum += x_[id] = std::exp((static_cast<double>(logits[id]) - max) / temperature);
+  double mass = 0;
+  TokenId last = best;
+  for (size_t id = 0; id < x_.size(); ++id) {
+    const double p = x_[id] / sum;
+    if (p <= 0) continue;
+    mass += p;
+    last = static_cast<TokenId>(id);
+    if (u < mass) break;
+  }
+  return last;  // The sum may round to just below 1.
+}
+
 Result<TokenId> Sampler::Sample(std::span<const float> logits, const SamplingParams& params,
                                 const TokenHistory& history, std::span<const TokenId> banned,
                                 uint64_t position) {
   if (IsPlainGreedy(params, banned)) return BestOf(logits);
+  const double u = UniformAt(params.seed, params.stream, position);
+  if (IsPlainDraw(params, banned, logits.size())) return DrawFromAll(logits, params.temperature, u);
   TESSERA_ASSIGN_OR_RETURN(const std::span<const Candidate> kept,
                            Distribution(logits, params, history, banned));
-  const double u = UniformAt(params.seed, params.stream, position);
   double mass = 0;
   for (const Candidate& candidate : kept) {
     mass += candidate.p;

@@ -65,7 +65,14 @@ class Sampler {
                          uint64_t position);
 
  private:
-  std::vector<double> x_;  // [vocab]
+  /// A bound below the k greatest of x_; -infinity when all stay.
+  double LeastOfTopK(int64_t top_k);
+  /// What Sample draws when nothing is filtered, without the list of candidates: the same sums in
+  /// the same order.
+  Result<TokenId> DrawFromAll(std::span<const float> logits, double temperature, double u);
+
+  std::vector<double> x_;     // [vocab]
+  std::vector<double> heap_;  // [top_k]
   std::vector<Candidate> candidates_;
   std::vector<Candidate> sorted_;
 };

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
 #include <set>
@@ -198,6 +199,60 @@ TEST(Sampler, DrawsFollowTheDistribution) {
   EXPECT_NEAR(seen[0], 0.5 * kDraws, tolerance);
   EXPECT_NEAR(seen[1], 0.3 * kDraws, tolerance);
   EXPECT_NEAR(seen[2], 0.2 * kDraws, tolerance);
+}
+
+std::vector<float> RandomLogits(size_t size, uint64_t seed) {
+  Random random(seed);
+  std::vector<float> logits(size);
+  for (float& x : logits) x = static_cast<float>(6 * random.Normal());
+  for (size_t i = 0; i < size; i += 17) logits[i] = std::round(logits[i]);  // Equals.
+  for (size_t i = 3; i < size; i += 29) logits[i] = kMinusInfinity;
+  return logits;
+}
+
+TEST(Sampler, APlainDrawIsADrawFromItsDistribution) {
+  Sampler sampler;
+  for (uint64_t round = 0; round < 300; ++round) {
+    const std::vector<float> logits = RandomLogits(500, round);
+    SamplingParams params;
+    params.seed = round;
+    params.temperature = round % 3 == 0 ? 1.0 : 0.02 * static_cast<double>(round + 1);
+    const auto kept = sampler.Distribution(logits, params, {params, {}}, {});
+    ASSERT_TRUE(kept.has_value());
+    const double u = UniformAt(params.seed, params.stream, round);
+    double mass = 0;
+    TokenId expected = kept->back().id;
+    for (const Candidate& candidate : *kept) {
+      mass += candidate.p;
+      if (u < mass) {
+        expected = candidate.id;
+        break;
+      }
+    }
+    EXPECT_EQ(sampler.Sample(logits, params, {params, {}}, {}, round).value(), expected);
+  }
+}
+
+TEST(Sampler, TopKKeepsTheGreatestAndAllEqualToTheLeastOfThem) {
+  Sampler sampler;
+  for (uint64_t round = 0; round < 100; ++round) {
+    const std::vector<float> logits = RandomLogits(700, round);
+    SamplingParams params;
+    params.top_k = static_cast<int64_t>(1 + round * 7);
+    params.temperature = 100;  // Nothing kept underflows to p = 0.
+    std::vector<float> sorted = logits;
+    std::ranges::sort(sorted, std::greater<>());
+    const float least = sorted[std::min(sorted.size(), static_cast<size_t>(params.top_k)) - 1];
+    std::vector<TokenId> expected;
+    for (size_t id = 0; id < logits.size(); ++id)
+      if (logits[id] >= least && logits[id] != kMinusInfinity)
+        expected.push_back(static_cast<TokenId>(id));
+    const auto kept = sampler.Distribution(logits, params, {params, {}}, {});
+    ASSERT_TRUE(kept.has_value());
+    std::vector<TokenId> ids;
+    for (const Candidate& candidate : *kept) ids.push_back(candidate.id);
+    EXPECT_EQ(ids, expected) << params.top_k;
+  }
 }
 
 TEST(Sampler, ATinyTemperatureIsGreedyAndNotInfinite) {
