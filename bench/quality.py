@@ -13,7 +13,7 @@ likely, and the difference of KL to Tessera's, position by position.
 The reference is neither engine: the Llama architecture in NumPy, float64 throughout, over the weights of the
 file as `tessera inspect --dump` decodes them. Peers' distributions come from --kl-divergence-base, which keeps
 logarithms of probabilities in steps of about 0.0003, cut off 16 below the largest; Tessera's and the
-reference's are rounded the same way before anything is compared (--exact: are not).
+reference's are rounded the same way before they are compared (--exact: are not). NLLs are from before that.
 
 Needs NumPy and a release build. Models: GGUF of the Llama family whose rows of q and k are interleaved for
 rope (as its converter writes them).
@@ -24,6 +24,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import re
 import struct
 import subprocess
 import sys
@@ -35,11 +36,12 @@ from provenance import ROOT, provenance
 TESSERA = ROOT / "build/release/tessera"
 
 
-def run(*command: object, folder: Path | None = None) -> str:
+def run(*command: object, folder: Path | None = None, notes: bool = False) -> str:
+    """Stdout; with `notes` what it says on stderr after it."""
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False, cwd=folder)
     if done.returncode != 0:
         sys.exit(f"{' '.join(map(str, command))}: {done.stderr[-2000:]}")
-    return done.stdout
+    return done.stdout + (done.stderr if notes else "")
 
 
 class Windows:
@@ -85,9 +87,14 @@ def as_stored(log_p):
 
 
 def of_peer(binary: str, arguments: argparse.Namespace, base: Path):
-    run(Path(binary).absolute(), "-m", Path(arguments.model).absolute(), "-f", Path(arguments.text).absolute(), "-c",
-        arguments.ctx, "-t", arguments.threads, "--kl-divergence-base", base, folder=base.parent)  # Some leave logs.
-    return read_base(base)
+    """As read_base, and the tool's own estimate of the NLL, from before its log-probabilities were cut off."""
+    out = run(Path(binary).absolute(), "-m", Path(arguments.model).absolute(), "-f", Path(arguments.text).absolute(),
+              "-c", arguments.ctx, "-t", arguments.threads, "--kl-divergence-base", base,
+              folder=base.parent, notes=True)  # Some leave logs where they stand.
+    estimate_of_tool = re.search(r"Final estimate: PPL.*?= *([0-9.]+) *\+/-", out)
+    if estimate_of_tool is None:
+        sys.exit(f"{binary}: no estimate in its output")
+    return *read_base(base), math.log(float(estimate_of_tool[1]))
 
 
 def of_tessera(arguments: argparse.Namespace, ids, folder: Path):
@@ -168,10 +175,15 @@ def mean_and_error(values) -> tuple[float, float]:
     return float(values.mean()), float(values.std(ddof=1) / math.sqrt(values.size))
 
 
-def figures(log_p, log_q, ours_kl, targets) -> tuple[dict, object]:
+def nll_of(log_p, targets) -> float:
+    import numpy as np
+    return float(-log_p[np.arange(targets.size), targets].mean())
+
+
+def figures(nll: float, log_p, log_q, ours_kl) -> tuple[dict, object]:
     import numpy as np
     kl = (np.exp(log_p) * (log_p - log_q)).sum(axis=1)
-    row = {"nll": float(-log_q[np.arange(targets.size), targets].mean()),
+    row = {"nll": nll,
            "same_top": float((log_p.argmax(axis=1) == log_q.argmax(axis=1)).mean())}
     row["kl"], row["kl_se"] = mean_and_error(kl)
     if ours_kl is not None:
@@ -181,22 +193,22 @@ def figures(log_p, log_q, ours_kl, targets) -> tuple[dict, object]:
 
 def measure(arguments: argparse.Namespace) -> dict:
     peers = dict(peer.split("=", 1) for peer in arguments.peer)
-    distributions = {}
+    distributions, estimates = {}, {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for peer, binary in peers.items():
-            ctx, ids, distributions[peer] = of_peer(binary, arguments, folder / "base")
+            ctx, ids, distributions[peer], estimates[peer] = of_peer(binary, arguments, folder / "base")
             assert ctx == arguments.ctx, f"{peer} took windows of {ctx}"
-        stored = (lambda log_p: log_p) if arguments.exact else as_stored
-        ours = stored(of_tessera(arguments, ids, folder))
+        ours = of_tessera(arguments, ids, folder)
     windows = Windows(ids, arguments.ctx)
     exact = Reference(arguments.model).log_probabilities(windows)
     targets = windows.targets()
+    stored = (lambda log_p: log_p) if arguments.exact else as_stored
     reference = stored(exact)
-    rows = {"reference": figures(reference, reference, None, targets)[0]}
-    rows["tessera"], ours_kl = figures(reference, ours, None, targets)
+    rows = {"reference": figures(nll_of(exact, targets), reference, reference, None)[0]}
+    rows["tessera"], ours_kl = figures(nll_of(ours, targets), reference, stored(ours), None)
     for peer in peers:
-        rows[peer], _ = figures(reference, distributions[peer], ours_kl, targets)
+        rows[peer], _ = figures(estimates[peer], reference, distributions[peer], ours_kl)
     return {"model": Path(arguments.model).name, "ctx": arguments.ctx, "positions": int(targets.size), "engines": rows}
 
 
