@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -172,6 +173,36 @@ TEST(Topology, DescribesThisMachine) {
   Topology limited = topology;
   limited.cpu_quota = 0.5;
   EXPECT_EQ(limited.DefaultThreads(), 1);
+}
+
+TEST(Topology, UsesOnlyTheCoresOfTheAffinityMask) {
+  cpu_set_t all, one;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof(all), &all), 0);
+  int last = 0;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(cpu, &all)) last = cpu;
+  CPU_ZERO(&one);
+  CPU_SET(last, &one);
+  ASSERT_EQ(::sched_setaffinity(0, sizeof(one), &one), 0);
+  const Topology topology = ReadTopology();
+  ASSERT_EQ(::sched_setaffinity(0, sizeof(all), &all), 0);
+  ASSERT_EQ(topology.cores.size(), 1u);
+  EXPECT_EQ(topology.cores[0].cpu, last);
+  EXPECT_EQ(topology.DefaultThreads(), 1);
+}
+
+TEST(Topology, ReadsTheCpuQuotaOfACgroup) {
+  const testing::TempDir dir;
+  const auto quota = [&](std::string_view text) {
+    EXPECT_TRUE(WriteFileAtomic(dir.path() / "cpu.max", text).ok());
+    return ReadCgroupQuota(dir.path().string());
+  };
+  EXPECT_EQ(ReadCgroupQuota(dir.path().string()), 0);
+  EXPECT_EQ(quota("max 100000\n"), 0);
+  EXPECT_EQ(quota("150000 100000\n"), 1.5);
+  EXPECT_EQ(quota("100000 0\n"), 0);
+  EXPECT_EQ(quota("-1 100000\n"), 0);
+  EXPECT_EQ(quota("150000"), 0);
 }
 
 TEST(Topology, PageCacheOfACgroupIsAvailable) {

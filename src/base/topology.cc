@@ -27,20 +27,21 @@ std::vector<std::string> Words(const std::string& path) {
 
 constexpr std::string_view kCgroupRoot = "/sys/fs/cgroup";
 
-/// Folder of this process's cgroup (version 2), with the trailing slash.
+/// Folder of this process's cgroup (version 2).
 std::string CgroupFolder() {
   std::ifstream in("/proc/self/cgroup");
   for (std::string line; std::getline(in, line);)
-    if (line.starts_with("0::")) return "/sys/fs/cgroup" + line.substr(3) + "/";
-  return "/sys/fs/cgroup/";
+    if (line.starts_with("0::/")) return std::string(kCgroupRoot) + line.substr(3);
+  return std::string(kCgroupRoot);
 }
 
-double ReadCpuQuota(const std::string& folder) {
-  const auto words = Words(folder + "cpu.max");
-  if (words.size() < 2 || words[0] == "max") return 0;
-  const double quota = std::strtod(words[0].c_str(), nullptr);
-  const double period = std::strtod(words[1].c_str(), nullptr);
-  return period > 0 ? quota / period : 0;
+/// Calls `visit` with the folder of a group and of each of its parents, whose limits hold for it
+/// too.
+template <class Visit>
+void ForGroupAndParents(const std::string& folder, const Visit& visit) {
+  for (std::filesystem::path group = folder; group.string().starts_with(kCgroupRoot);
+       group = group.parent_path())
+    visit(group.string());
 }
 
 void ReadMemory(const std::string& folder, Topology* topology) {
@@ -53,14 +54,20 @@ void ReadMemory(const std::string& folder, Topology* topology) {
     if (name == "MemTotal:") topology->memory_bytes = kib * 1024;
     if (name == "MemAvailable:") topology->memory_available = kib * 1024;
   }
-  // A group's parents may allow less than it does.
-  for (std::filesystem::path group = folder; group.string().starts_with(kCgroupRoot);
-       group = group.parent_path()) {
-    const std::optional<CgroupMemory> memory = ReadCgroupMemory(group.string());
-    if (!memory.has_value()) continue;
+  ForGroupAndParents(folder, [&](const std::string& group) {
+    const std::optional<CgroupMemory> memory = ReadCgroupMemory(group);
+    if (!memory.has_value()) return;
     topology->memory_bytes = std::min(topology->memory_bytes, memory->limit);
     topology->memory_available = std::min(topology->memory_available, memory->available);
-  }
+  });
+}
+
+void ReadQuota(const std::string& folder, Topology* topology) {
+  ForGroupAndParents(folder, [&](const std::string& group) {
+    const double quota = ReadCgroupQuota(group);
+    double& least = topology->cpu_quota;
+    if (quota > 0 && (least == 0 || quota < least)) least = quota;
+  });
 }
 
 void ReadCores(Topology* topology) {
@@ -103,6 +110,14 @@ std::optional<CgroupMemory> ReadCgroupMemory(const std::string& folder) {
   return memory;
 }
 
+double ReadCgroupQuota(const std::string& folder) {
+  const auto words = Words(folder + "/cpu.max");
+  if (words.size() < 2 || words[0] == "max") return 0;
+  const double quota = std::strtod(words[0].c_str(), nullptr);
+  const double period = std::strtod(words[1].c_str(), nullptr);
+  return quota > 0 && period > 0 ? quota / period : 0;
+}
+
 int Topology::DefaultThreads() const {
   int threads = static_cast<int>(cores.size());
   if (cpu_quota > 0)
@@ -114,7 +129,7 @@ Topology ReadTopology() {
   Topology topology;
   ReadCores(&topology);
   const std::string folder = CgroupFolder();
-  topology.cpu_quota = ReadCpuQuota(folder);
+  ReadQuota(folder, &topology);
   ReadMemory(folder, &topology);
   std::ifstream in("/proc/cpuinfo");
   for (std::string line; std::getline(in, line);)

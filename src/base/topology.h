@@ -22,7 +22,7 @@ struct Core {
 struct Topology {
   std::vector<Core> cores;    // Physical cores in our affinity mask.
   int logical_cpus = 0;       // Logical CPUs in our affinity mask.
-  double cpu_quota = 0;       // CPUs that the cgroup grants; 0 = no limit.
+  double cpu_quota = 0;       // CPUs that the cgroup and its parents grant; 0 = no limit.
   uint64_t memory_bytes = 0;  // Of the machine, or the cgroup's limit if lower.
   uint64_t memory_available = 0;
   std::string cpu_name;
@@ -40,6 +40,9 @@ struct CgroupMemory {
   uint64_t available = 0;
 };
 std::optional<CgroupMemory> ReadCgroupMemory(const std::string& folder);
+
+/// CPUs that a cgroup (version 2), by its folder, grants; 0 when there is no limit.
+double ReadCgroupQuota(const std::string& folder);
 
 /// Instruction sets that matter to kernels, as the CPU and the operating system allow them.
 struct Isa {
