@@ -79,7 +79,8 @@ Status Bench(const Options& options) {
   for (const BenchCase& test : grid) TESSERA_RETURN_IF_ERROR(CheckFits(test, shape));
   TESSERA_ASSIGN_OR_RETURN(const bundle::Bundle bundle,
                            bundle::OpenBundle(model.bundle, bundle::Check::kSizesAndSmallFiles));
-  const runtime::ProgramWork work(bundle.program);
+  TESSERA_ASSIGN_OR_RETURN(const kernels::KvType kv_type, KvTypeOf(load.kv_dtype));
+  const runtime::ProgramWork work(bundle.program, kv_type);
 
   const Topology topology = ReadTopology();
   TESSERA_ASSIGN_OR_RETURN(std::vector<runtime::MachineRates> machines, Probe(options, topology));

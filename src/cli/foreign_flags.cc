@@ -32,7 +32,7 @@ constexpr ForeignFlag kForeignFlags[] = {
     {"--quantization -q",
      "the quantisation is read from the model's files; compile --quantize makes another one"},
     {"--kv-cache-dtype --cache-type-k --cache-type-v -ctk -ctv",
-     "the KV cache is float16; another type is not built yet"},
+     "name it --kv-dtype f16 or int8 (run, serve, bench); keys and values have the same type"},
     {"--trust-remote-code",
      "code of a model repository is never run, and none is needed: leave it out"},
     {"--enforce-eager", "there are no captured graphs to switch off: leave it out"},

@@ -133,6 +133,9 @@ void AddCommonOptions(CLI::App* verb, LoadOptions* options) {
           "Memory of the KV cache: bytes, or with k, M, G, Ki, Mi, Gi (see docs/cli.md for "
           "the default)")
       ->transform(ByteSize());
+  verb->add_option("--kv-dtype", options->kv_dtype,
+                   "Type of the KV cache: f16, or int8 with one scale a position and head, about "
+                   "half the memory");
   verb->add_option("--chat-template", options->chat_template,
                    "A Jinja file instead of the model's own chat template");
   verb->add_flag("--verify", options->verify, "Check the hash of the parameters before loading");
@@ -222,7 +225,14 @@ Result<compiler::CompileReport> EnsureBundle(const LoadOptions& options) {
   return report;
 }
 
+Result<kernels::KvType> KvTypeOf(std::string_view name) {
+  if (name == "f16") return kernels::KvType::kF16;
+  if (name == "int8") return kernels::KvType::kInt8;
+  return Fail(InvalidArgument(fmt::format("--kv-dtype \"{}\": expected f16 or int8", name)));
+}
+
 Result<LoadedModel> LoadModel(const LoadOptions& options) {
+  TESSERA_ASSIGN_OR_RETURN(const kernels::KvType kv_type, KvTypeOf(options.kv_dtype));
   TESSERA_ASSIGN_OR_RETURN(const compiler::CompileReport report, EnsureBundle(options));
   const TimePoint begin = Clock::Real().Now();
   LoadedModel loaded;
@@ -234,6 +244,7 @@ Result<LoadedModel> LoadModel(const LoadOptions& options) {
   load.threads = options.threads;
   TESSERA_ASSIGN_OR_RETURN(load.isa, CapIsa(ReadIsa(), options.isa));
   load.kv = options.kv;
+  load.kv_type = kv_type;
   load.max_rows = options.max_rows;
   load.verify_parameters = options.verify;
   TESSERA_ASSIGN_OR_RETURN(loaded.session, runtime::LoadSession(loaded.bundle, load));

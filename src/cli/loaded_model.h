@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/bundle_options.h"
@@ -16,6 +17,7 @@
 #include "base/status.h"
 #include "compiler/compile.h"
 #include "engine/sampling_defaults.h"
+#include "kernels/attention.h"
 #include "runtime/kv_budget.h"
 #include "runtime/session.h"
 #include "text/chat_template.h"
@@ -33,12 +35,13 @@ struct LoadOptions {
   std::string cache_dir;      // Empty: CacheFolder().
   std::string chat_template;  // File that replaces the model's own template; empty: none.
   compiler::CompileOptions compile;
-  FlagGiven given;           // Of the verb's flags; empty: none was.
-  int threads = 0;           // 0: one per physical core.
-  std::string isa = "auto";  // As CapIsa.
-  runtime::KvWish kv;        // By default one full sequence.
-  int64_t max_rows = 512;    // Tokens of one step.
-  bool verify = false;       // Check the hash of the parameters, too.
+  FlagGiven given;               // Of the verb's flags; empty: none was.
+  int threads = 0;               // 0: one per physical core.
+  std::string isa = "auto";      // As CapIsa.
+  runtime::KvWish kv;            // By default one full sequence.
+  std::string kv_dtype = "f16";  // As KvTypeOf.
+  int64_t max_rows = 512;        // Tokens of one step.
+  bool verify = false;           // Check the hash of the parameters, too.
 };
 
 /// Declares the positional MODEL, --cache-dir, --max-seq-len, --threads, --kv-memory and the rest
@@ -48,6 +51,9 @@ void AddLoadOptions(CLI::App* verb, LoadOptions* options);
 void AddServingOptions(CLI::App* verb, LoadOptions* options);
 /// kInvalidArgument (wrong usage) when neither MODEL nor --bundle was given.
 Status RequireModel(const LoadOptions& options);
+
+/// "f16" or "int8"; kInvalidArgument with both names otherwise.
+Result<kernels::KvType> KvTypeOf(std::string_view name);
 
 struct LoadedModel {
   std::filesystem::path bundle;

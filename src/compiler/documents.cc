@@ -85,7 +85,7 @@ bundle::ServingConfig MakeServingConfig(const Module& module) {
   paged.device_block_count =
       module.options.device_block_count > 0 ? module.options.device_block_count : pages_of_one + 1;
   const kernels::KvLayout layout{d.layers, d.kv_heads, d.head_dim, d.page_tokens};
-  paged.paged_kv_block_size_elements_per_device = {layout.PageElements()};
+  paged.paged_kv_block_size_elements_per_device = {layout.PageBytes() / layout.ElementBytes()};
   config.paged_kv_cache = std::move(paged);
   return config;
 }

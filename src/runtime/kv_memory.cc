@@ -11,10 +11,10 @@
 
 namespace tessera::runtime {
 
-Result<KvMemory> KvMemory::Make(const bundle::Dims& dims, int64_t pages) {
+Result<KvMemory> KvMemory::Make(const bundle::Dims& dims, int64_t pages, kernels::KvType type) {
   if (pages < 1 || pages > kMaxPages)
     return Fail(InvalidArgument(fmt::format("{} KV pages, expected 1 to {}", pages, kMaxPages)));
-  const kernels::KvLayout layout{dims.layers, dims.kv_heads, dims.head_dim, dims.page_tokens};
+  const kernels::KvLayout layout{dims.layers, dims.kv_heads, dims.head_dim, dims.page_tokens, type};
   uint64_t bytes = 0;
   if (MulOverflows(static_cast<uint64_t>(layout.PageBytes()), static_cast<uint64_t>(pages), &bytes))
     return Fail(
@@ -26,9 +26,8 @@ Result<KvMemory> KvMemory::Make(const bundle::Dims& dims, int64_t pages) {
 void KvMemory::Copy(PageId from, PageId to) {
   TESSERA_CHECK(from >= 0 && from < pages_ && to >= 0 && to < pages_);
   if (from == to) return;
-  const int64_t elements = layout_.PageElements();
-  std::memcpy(data() + to * elements, data() + from * elements,
-              static_cast<size_t>(layout_.PageBytes()));
+  const int64_t bytes = layout_.PageBytes();
+  std::memcpy(data() + to * bytes, data() + from * bytes, static_cast<size_t>(bytes));
 }
 
 }  // namespace tessera::runtime

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// KvMemory: the pages of KV memory, f16, one reservation. Which page belongs to whom is the
+// KvMemory: the pages of KV memory, one reservation. Which page belongs to whom is the
 // engine's business. A page that was never written costs no memory.
 #pragma once
 
@@ -15,15 +15,19 @@ namespace tessera::runtime {
 
 class KvMemory {
  public:
-  static Result<KvMemory> Make(const bundle::Dims& dims, int64_t pages);
+  static Result<KvMemory> Make(const bundle::Dims& dims, int64_t pages,
+                               kernels::KvType type = kernels::KvType::kF16);
 
   int64_t pages() const { return pages_; }
-  uint16_t* data() const { return reinterpret_cast<uint16_t*>(memory_.data()); }
+  std::byte* data() const { return memory_.data(); }
   const kernels::KvLayout& layout() const { return layout_; }
   /// The same memory seen as one KV head a layer, so that a kernel call may serve any part of
   /// one head's group: plane (layer, head) is layer `layer * kv_heads + head` of it.
   kernels::KvLayout PlaneLayout() const {
-    return {layout_.layers * layout_.kv_heads, 1, layout_.head_dim, layout_.page_tokens};
+    kernels::KvLayout planes = layout_;
+    planes.layers = layout_.layers * layout_.kv_heads;
+    planes.kv_heads = 1;
+    return planes;
   }
   int64_t Plane(int64_t layer, int64_t kv_head) const { return layer * layout_.kv_heads + kv_head; }
   /// Both pages must exist.

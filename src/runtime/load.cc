@@ -101,13 +101,14 @@ Result<std::unique_ptr<Session>> CpuSession::Make(bundle::Bundle bundle,
   const bundle::Dims& dims = program.dims;
   const Isa isa = options.isa.value_or(ReadIsa());
   const Topology topology = ReadTopology();  // Hundreds of small files: read once.
-  const kernels::KvLayout page{dims.layers, dims.kv_heads, dims.head_dim, dims.page_tokens};
+  const kernels::KvLayout page{dims.layers, dims.kv_heads, dims.head_dim, dims.page_tokens,
+                               options.kv_type};
   const KvShape kv_shape{dims.max_seq_len, dims.page_tokens, page.PageBytes()};
   TESSERA_ASSIGN_OR_RETURN(const int64_t pages,
                            KvPages(options.kv, kv_shape, topology.memory_available));
   if (topology.memory_bytes > 0)  // Else unknown.
     TESSERA_RETURN_IF_ERROR(CheckKvFits(options.kv, pages, kv_shape, topology.memory_available));
-  TESSERA_ASSIGN_OR_RETURN(KvMemory kv, KvMemory::Make(dims, pages));
+  TESSERA_ASSIGN_OR_RETURN(KvMemory kv, KvMemory::Make(dims, pages, options.kv_type));
   session->kv_ = std::make_unique<KvMemory>(std::move(kv));
   TESSERA_ASSIGN_OR_RETURN(std::vector<BoundWeight> weights,
                            BindWeights(program, session->bundle_.archive, isa));

@@ -10,15 +10,17 @@
 
 #include "base/status.h"
 #include "base/topology.h"
+#include "kernels/attention.h"
 #include "runtime/kv_budget.h"
 #include "runtime/session.h"
 
 namespace tessera::runtime {
 
 struct LoadOptions {
-  int threads = 0;                 // 0: one per physical core that we may use.
-  bool pin_threads = true;         // To one core each; the caller of Step() while it runs.
-  KvWish kv = {};                  // By default one sequence of max_seq_len.
+  int threads = 0;          // 0: one per physical core that we may use.
+  bool pin_threads = true;  // To one core each; the caller of Step() while it runs.
+  KvWish kv = {};           // By default one sequence of max_seq_len.
+  kernels::KvType kv_type = kernels::KvType::kF16;
   int64_t max_rows = 512;          // Tokens of one step over all chunks; scratch grows with it.
   bool verify_parameters = false;  // Hash model.irpa, too: reads all of it.
   std::optional<Isa> isa =

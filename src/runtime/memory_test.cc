@@ -33,16 +33,25 @@ TEST(Mapping, RefusesWhatTheAddressSpaceLacks) {
 
 TEST(KvMemory, CopiesWholePages) {
   const bundle::Dims dims = {64, 100, 2, 4, 2, 16, 128, 32};
-  auto pool = KvMemory::Make(dims, 3);
-  ASSERT_TRUE(pool.has_value()) << pool.error().ToString();
-  const int64_t elements = pool->layout().PageElements();
-  for (int64_t i = 0; i < elements; ++i)
-    pool->data()[elements + i] = static_cast<uint16_t>(i * 31 + 5);
-  pool->Copy(1, 2);
-  EXPECT_EQ(std::memcmp(pool->data() + elements, pool->data() + 2 * elements,
-                        static_cast<size_t>(pool->layout().PageBytes())),
-            0);
-  EXPECT_EQ(pool->data()[0], 0);
+  for (const auto type : {kernels::KvType::kF16, kernels::KvType::kInt8}) {
+    auto pool = KvMemory::Make(dims, 3, type);
+    ASSERT_TRUE(pool.has_value()) << pool.error().ToString();
+    const int64_t bytes = pool->layout().PageBytes();
+    for (int64_t i = 0; i < bytes; ++i)
+      pool->data()[bytes + i] = static_cast<std::byte>((i * 31 + 5) % 251);
+    pool->Copy(1, 2);
+    EXPECT_EQ(
+        std::memcmp(pool->data() + bytes, pool->data() + 2 * bytes, static_cast<size_t>(bytes)), 0);
+    EXPECT_EQ(pool->data()[0], std::byte{0});
+  }
+}
+
+TEST(KvMemory, AnInt8PositionTakesAByteAnElementAndTwoScalesAHead) {
+  const bundle::Dims dims = {64, 100, 2, 4, 2, 16, 128, 32};
+  const auto half = KvMemory::Make(dims, 1), int8 = KvMemory::Make(dims, 1, kernels::KvType::kInt8);
+  ASSERT_TRUE(half.has_value() && int8.has_value());
+  EXPECT_EQ(half->layout().PageBytes(), 2 * 2 * 32 * 2 * 16 * 2);
+  EXPECT_EQ(int8->layout().PageBytes(), 2 * 2 * 32 * 2 * (16 + 4));
 }
 
 TEST(KvMemory, PagesHaveALimit) {
@@ -53,16 +62,18 @@ TEST(KvMemory, PagesHaveALimit) {
 
 TEST(KvMemory, PlaneViewNamesTheSameElements) {
   const bundle::Dims dims = {64, 100, 3, 4, 2, 16, 128, 32};
-  auto pool = KvMemory::Make(dims, 1);
+  auto pool = KvMemory::Make(dims, 1, kernels::KvType::kInt8);
   ASSERT_TRUE(pool.has_value());
   const kernels::KvLayout planes = pool->PlaneLayout();
-  EXPECT_EQ(planes.PageElements(), pool->layout().PageElements());
+  EXPECT_EQ(planes.PageBytes(), pool->layout().PageBytes());
   for (int64_t layer = 0; layer < 3; ++layer) {
     for (int64_t head = 0; head < 2; ++head) {
       EXPECT_EQ(planes.KElement(pool->Plane(layer, head), 0, 17, 3),
                 pool->layout().KElement(layer, head, 17, 3));
       EXPECT_EQ(planes.VElement(pool->Plane(layer, head), 0, 17, 3),
                 pool->layout().VElement(layer, head, 17, 3));
+      EXPECT_EQ(planes.VScale(pool->Plane(layer, head), 0, 17),
+                pool->layout().VScale(layer, head, 17));
     }
   }
 }

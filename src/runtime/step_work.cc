@@ -16,8 +16,9 @@ uint64_t StepWork::macs() const {
                          [](uint64_t sum, const auto& format) { return sum + format.second; });
 }
 
-ProgramWork::ProgramWork(const Program& program) {
+ProgramWork::ProgramWork(const Program& program, kernels::KvType kv_type) {
   const bundle::Dims& dims = program.dims;
+  const kernels::KvLayout layer = {1, dims.kv_heads, dims.head_dim, dims.page_tokens, kv_type};
   std::set<WeightIndex> layer_weights, head_weights;  // Joined matrices serve several projections.
   const auto add = [&](Part* part, std::set<WeightIndex>* seen, WeightIndex index, int64_t rows) {
     const bundle::Weight& weight = program.weights[static_cast<size_t>(index)];
@@ -40,9 +41,9 @@ ProgramWork::ProgramWork(const Program& program) {
     } else if (const auto* head = std::get_if<bundle::HeadStep>(&step.op)) {
       add(&head_, &head_weights, head->weight, rows_of(head->weight));
     } else if (const auto* attention = std::get_if<bundle::AttentionStep>(&step.op)) {
-      attentions_.push_back(
-          {attention->window, static_cast<uint64_t>(2 * dims.heads * dims.head_dim),
-           static_cast<uint64_t>(2 * dims.kv_heads * dims.head_dim) * sizeof(uint16_t)});  // f16
+      attentions_.push_back({attention->window,
+                             static_cast<uint64_t>(2 * dims.heads * dims.head_dim),
+                             static_cast<uint64_t>(layer.PageBytes() / layer.page_tokens)});
     }
   }
 }

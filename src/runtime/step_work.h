@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "bundle/program.h"
+#include "kernels/attention.h"
 #include "runtime/machine_probe.h"
 #include "tensor/dtype.h"
 
@@ -43,7 +44,8 @@ struct StepWork {
 /// The parts of a program that a step's work depends on. `program` must be verified.
 class ProgramWork {
  public:
-  explicit ProgramWork(const bundle::Program& program);
+  explicit ProgramWork(const bundle::Program& program,
+                       kernels::KvType kv_type = kernels::KvType::kF16);
 
   StepWork Of(std::span<const ChunkShape> chunks) const;
 

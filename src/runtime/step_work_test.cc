@@ -59,6 +59,12 @@ TEST(ProgramWork, CountsMultiplyAccumulatesByFormat) {
                              2u * kVocabulary * kHidden + 11u * 2 * kHeads * kHeadDim);
 }
 
+TEST(ProgramWork, Int8KeysAndValuesAreAByteEachAndTwoScalesAHead) {
+  const ChunkShape chunks[] = {{9, 1, 1}};
+  EXPECT_EQ(ProgramWork(OneLayer(0), kernels::KvType::kInt8).Of(chunks).kv_bytes,
+            10u * 2 * kKvHeads * (kHeadDim + 4));
+}
+
 TEST(ProgramWork, ReadsKeysAndValuesOnceASequence) {
   const ChunkShape chunks[] = {{100, 4, 1}, {9, 1, 1}};
   const uint64_t position = 2 * kKvHeads * kHeadDim * 2;

@@ -17,8 +17,14 @@ namespace {
 /// A model, a prompt, and its logits in one chunk with one thread: what all else must equal.
 struct Case {
   std::filesystem::path bundle;
+  kernels::KvType kv_type = kernels::KvType::kF16;
   std::vector<int32_t> prompt;
   Logits expected;
+
+  std::unique_ptr<runtime::Session> Load(runtime::LoadOptions options) const {
+    options.kv_type = kv_type;
+    return MustLoad(bundle, options);
+  }
 };
 
 std::vector<int32_t> RandomTokens(uint64_t seed, size_t count, int64_t vocabulary) {
@@ -29,10 +35,12 @@ std::vector<int32_t> RandomTokens(uint64_t seed, size_t count, int64_t vocabular
   return tokens;
 }
 
-Case MakeCase(const std::filesystem::path& model, size_t tokens) {
+Case MakeCase(const std::filesystem::path& model, size_t tokens,
+              kernels::KvType kv_type = kernels::KvType::kF16) {
   Case c;
   c.bundle = BundleOf(model);
-  const auto session = MustLoad(c.bundle, {.threads = 1});
+  c.kv_type = kv_type;
+  const auto session = c.Load({.threads = 1});
   c.prompt = RandomTokens(7, tokens, session->shape().vocab_size);
   c.expected = RunAll(session.get(), c.prompt, std::ssize(c.prompt));
   return c;
@@ -42,7 +50,8 @@ Case MakeCase(const std::filesystem::path& model, size_t tokens) {
 const Case& CaseOf(const std::string& name) {
   static const Case tiny = MakeCase(TinyLlama("hf"), 150);
   static const Case smol = MakeCase(SmolLm2(), Scaled<size_t>(70, 44));
-  return name == "tiny" ? tiny : smol;
+  static const Case int8 = MakeCase(SmolLm2(), Scaled<size_t>(70, 44), kernels::KvType::kInt8);
+  return name == "tiny" ? tiny : name == "smol" ? smol : int8;
 }
 
 class Determinism : public ::testing::TestWithParam<std::string> {
@@ -51,13 +60,13 @@ class Determinism : public ::testing::TestWithParam<std::string> {
 };
 
 TEST_P(Determinism, TokenByTokenEqualsOneChunk) {
-  const auto session = MustLoad(c().bundle, {.threads = 2});
+  const auto session = c().Load({.threads = 2});
   ASSERT_NE(session, nullptr);
   EXPECT_EQ(RunAll(session.get(), c().prompt, 1), c().expected);
 }
 
 TEST_P(Determinism, AnyChunkingEqualsOneChunk) {
-  const auto session = MustLoad(c().bundle, {.threads = 2});
+  const auto session = c().Load({.threads = 2});
   ASSERT_NE(session, nullptr);
   for (const int64_t chunk : Scaled<std::vector<int64_t>>({2, 3, 7, 8, 9, 16, 33, 64}, {3, 33}))
     EXPECT_EQ(RunAll(session.get(), c().prompt, chunk), c().expected) << "chunks of " << chunk;
@@ -74,7 +83,7 @@ TEST(RowTiles, AChunkAtTheEdgeOfATileEqualsRowsAlone) {
 }
 
 TEST_P(Determinism, RandomChunkingsOnRandomPagesEqualOneChunk) {
-  const auto session = MustLoad(c().bundle, {.threads = 2});
+  const auto session = c().Load({.threads = 2});
   ASSERT_NE(session, nullptr);
   const uint64_t seed = 20261130;
   SCOPED_TRACE(seed);
@@ -98,7 +107,7 @@ TEST_P(Determinism, RandomChunkingsOnRandomPagesEqualOneChunk) {
 
 TEST_P(Determinism, EveryThreadCountGivesTheSame) {
   for (const int threads : Scaled<std::vector<int>>({2, 3, 5}, {3})) {
-    const auto session = MustLoad(c().bundle, {.threads = threads});
+    const auto session = c().Load({.threads = threads});
     ASSERT_NE(session, nullptr);
     EXPECT_EQ(RunAll(session.get(), c().prompt, std::ssize(c().prompt)), c().expected) << threads;
     EXPECT_EQ(RunAll(session.get(), c().prompt, 5), c().expected) << threads;
@@ -106,7 +115,7 @@ TEST_P(Determinism, EveryThreadCountGivesTheSame) {
 }
 
 TEST_P(Determinism, ScalarReferencesGiveTheSameAsTheMachinesKernels) {
-  const auto session = MustLoad(c().bundle, {.threads = 2, .isa = Isa{}});
+  const auto session = c().Load({.threads = 2, .isa = Isa{}});
   ASSERT_NE(session, nullptr);
   // The references are slow: a part of the prompt says as much.
   const auto prompt = std::span(c().prompt).first(Scaled(24, 9));
@@ -115,7 +124,7 @@ TEST_P(Determinism, ScalarReferencesGiveTheSameAsTheMachinesKernels) {
 }
 
 TEST_P(Determinism, OtherSequencesOfTheStepDoNotMatter) {
-  const auto session = MustLoad(c().bundle, {.threads = 2});
+  const auto session = c().Load({.threads = 2});
   ASSERT_NE(session, nullptr);
   const int64_t vocabulary = session->shape().vocab_size;
   const std::vector<int32_t> other = RandomTokens(8, 160, vocabulary);
@@ -143,7 +152,7 @@ TEST_P(Determinism, OtherSequencesOfTheStepDoNotMatter) {
 }
 
 TEST_P(Determinism, ACopiedPageContinuesTheSame) {
-  const auto session = MustLoad(c().bundle, {.threads = 2});
+  const auto session = c().Load({.threads = 2});
   ASSERT_NE(session, nullptr);
   const std::span<const int32_t> prompt(c().prompt);
   Sequence original(session.get(), {0, 1, 2, 3, 4, 5, 6, 7});
@@ -157,7 +166,8 @@ TEST_P(Determinism, ACopiedPageContinuesTheSame) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, Determinism,
-                         ::testing::Values(std::string("tiny"), std::string("smol")),
+                         ::testing::Values(std::string("tiny"), std::string("smol"),
+                                           std::string("smol_int8_kv")),
                          [](const auto& test) { return test.param; });
 
 }  // namespace

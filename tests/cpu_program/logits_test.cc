@@ -170,5 +170,23 @@ TEST(SmolLm2, HasThePerplexityOfTheReference) {
   EXPECT_NEAR(nll, document.at("mean_nll").to_number<double>(), 0.02);
 }
 
+TEST(SmolLm2, Int8KvKeepsThePerplexityOfF16) {
+  if (kUnderSanitizers) GTEST_SKIP() << "a mean over few tokens is no statistic";
+  const json::Value document = ReadJson(Shared("fixtures/model_smollm2/nll.json"));
+  std::vector<int32_t> ids;
+  for (const json::Value& id : document.at("ids").as_array())
+    ids.push_back(static_cast<int32_t>(id.as_int64()));
+  double nll[2] = {};
+  for (const auto type : {kernels::KvType::kF16, kernels::KvType::kInt8}) {
+    const auto session = MustLoad(BundleOf(SmolLm2()), {.kv_type = type});
+    ASSERT_NE(session, nullptr);
+    nll[type == kernels::KvType::kInt8] =
+        MeanNll(RunAll(session.get(), ids, 512), ids, session->shape().vocab_size);
+  }
+  std::printf("mean NLL: f16 KV %.5f, int8 KV %.5f\n", nll[0], nll[1]);
+  EXPECT_NE(nll[0], nll[1]) << "the option must have an effect";
+  EXPECT_NEAR(nll[1], nll[0], 0.01);
+}
+
 }  // namespace
 }  // namespace tessera::testing

@@ -21,8 +21,9 @@ constexpr double kTolerance = 0.02;
 /// A bundle, its session with room for a few sequences, and the work of steps with them.
 class Counted {
  public:
-  Counted(const std::filesystem::path& bundle, int threads, size_t sequences, int64_t positions)
-      : tokens_(512, 7) {
+  Counted(const std::filesystem::path& bundle, int threads, size_t sequences, int64_t positions,
+          kernels::KvType kv_type = kernels::KvType::kF16)
+      : kv_type_(kv_type), tokens_(512, 7) {
     auto opened = bundle::OpenBundle(bundle, bundle::Check::kSizesAndSmallFiles);
     EXPECT_TRUE(opened.has_value());
     program_ = std::move(opened->program);
@@ -30,6 +31,7 @@ class Counted {
     runtime::LoadOptions options;
     options.threads = threads;
     options.kv.tokens = static_cast<int64_t>(sequences) * pages * program_.dims.page_tokens;
+    options.kv_type = kv_type;
     session_ = MustLoad(bundle, options);
     for (size_t i = 0; i < sequences; ++i)
       sequences_.emplace_back(session_.get(),
@@ -58,9 +60,10 @@ class Counted {
             .attention_macs = after.attention_macs - before.attention_macs};
   }
   /// What the last step had to do.
-  runtime::StepWork Work() const { return runtime::ProgramWork(program_).Of(shapes_); }
+  runtime::StepWork Work() const { return runtime::ProgramWork(program_, kv_type_).Of(shapes_); }
 
  private:
+  const kernels::KvType kv_type_;
   bundle::Program program_;
   std::unique_ptr<runtime::Session> session_;
   std::vector<Sequence> sequences_;
@@ -87,6 +90,15 @@ TEST(StepWork, OfADecodeStepAtDepthIsTheFormula) {
   one.Step(512);
   ExpectNoMoreThanTheFormula(&one, 1);
   EXPECT_GT(one.Work().kv_bytes, 10'000'000u);  // 513 positions of 22.5 KiB.
+}
+
+TEST(StepWork, OfADecodeStepOverInt8KvIsTheFormula) {
+  Counted one(BundleOf(SmolLm2()), 2, 1, 129, kernels::KvType::kInt8);
+  one.Step(128);
+  ExpectNoMoreThanTheFormula(&one, 1);
+  const auto position =
+      uint64_t{30} * 3 * 2 * (64 + 4);  // Layers, KV heads, K and V, codes, scale.
+  EXPECT_EQ(one.Work().kv_bytes, 129 * position);
 }
 
 TEST(StepWork, OfADecodeStepOfManyStreamsIsTheFormula) {

@@ -51,6 +51,8 @@ def test_text_verbs_say_it_too(verb: str) -> None:
     (("serve", "--model-path", HF), "--model-path: not built yet in this verb"),
     (("compile", HF, "--offline"), "--offline: not built yet"),
     (("compile", HF, "--bs-decode", "0"), '"0": expected whole numbers from 1 to 1048576'),
+    (("run", HF, "--kv-dtype", "q4"), '--kv-dtype "q4": expected f16 or int8'),
+    (("run", HF, "--cache-type-k", "q8_0"), "--cache-type-k: name it --kv-dtype"),
     (("run", HF, "--kv-memory", "much"), '"much" is no size'),
     (("run", HF, "-p", "a", "-n", "1e20"), '"1e20": expected a whole number of at least 0'),
     (("run", HF, "-p", "a", "-n", "1" + "0" * 300), "expected a whole number of at least 0"),

@@ -20,12 +20,13 @@ struct Shape {
   int64_t head_dim, kv_heads, group, page_tokens, positions;
   int64_t window = 0;
   float softcap = 0;
+  KvType type = KvType::kF16;
 };
 
 std::ostream& operator<<(std::ostream& os, const Shape& s) {
   return os << "dim " << s.head_dim << " kv heads " << s.kv_heads << " group " << s.group
             << " page " << s.page_tokens << " positions " << s.positions << " window " << s.window
-            << " softcap " << s.softcap;
+            << " softcap " << s.softcap << (s.type == KvType::kInt8 ? " int8" : " f16");
 }
 
 /// A sequence of `positions` random K and V rows in shuffled pages, and queries for every position.
@@ -36,11 +37,13 @@ class Sequence {
         layout_{.layers = 2,
                 .kv_heads = shape.kv_heads,
                 .head_dim = shape.head_dim,
-                .page_tokens = shape.page_tokens},
+                .page_tokens = shape.page_tokens,
+                .type = shape.type},
         pages_(static_cast<size_t>((shape.positions + shape.page_tokens - 1) / shape.page_tokens)),
         pool_(static_cast<int64_t>(pages_.size() + 1) * layout_.PageBytes()),
         scratch_(AttentionScratchBytes(shape.head_dim, shape.group)) {
-    std::memset(pool_.data(), 0xff, static_cast<size_t>(pool_.size()));  // NaN everywhere.
+    // NaN in every f16 element and every scale.
+    std::memset(pool_.data(), 0xff, static_cast<size_t>(pool_.size()));
     std::iota(pages_.begin(), pages_.end(), 1);
     if (reverse_pages) std::reverse(pages_.begin(), pages_.end());
     Random random(seed);
@@ -48,8 +51,14 @@ class Sequence {
     k = cts::RandomFloats(random, shape.positions * kv);
     v = cts::RandomFloats(random, shape.positions * kv);
     q = cts::RandomFloats(random, shape.positions * kv * shape.group);
+    Write(write);
+  }
+
+  /// k and v to their pages.
+  void Write(KvWriteFn write) {
+    const int64_t kv = shape_.kv_heads * shape_.head_dim;
     write({.layout = layout_,
-           .pool = pool_.as<uint16_t>(),
+           .pool = pool_.data(),
            .pages = pages_.data(),
            .layer = 1,
            .k = k.data(),
@@ -57,9 +66,9 @@ class Sequence {
            .v = v.data(),
            .ldv = kv,
            .start = 0,
-           .rows = shape.positions,
+           .rows = shape_.positions,
            .head_begin = 0,
-           .head_end = shape.kv_heads});
+           .head_end = shape_.kv_heads});
   }
 
   int64_t OutColumns() const { return shape_.kv_heads * shape_.group * shape_.head_dim; }
@@ -67,7 +76,7 @@ class Sequence {
   AttentionArgs Args(int64_t start, int64_t rows, float* out) {
     const int64_t columns = OutColumns();
     return {.layout = layout_,
-            .pool = pool_.as<uint16_t>(),
+            .pool = pool_.data(),
             .pages = pages_.data(),
             .layer = 1,
             .q = q.data() + start * columns,
@@ -101,7 +110,7 @@ class Sequence {
   cts::Buffer pool_, scratch_;
 };
 
-KvWriteFn Write(const Isa& isa) {
+KvWriteFn Writer(const Isa& isa) {
   return std::get<KvWriteFn>(Find(Op::kKvWrite, std::nullopt, RowsClass::kAny, isa)->fn);
 }
 AttentionFn Attend(const Isa& isa) {
@@ -116,18 +125,25 @@ bool SameBytes(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * 4) == 0;
 }
 
-/// Softmax in double over the f16 values of K and V.
+/// What reading back element d of a row of K or V gives.
+double Stored(KvType type, const float* x, int64_t dim, int64_t d) {
+  if (type == KvType::kF16) return double{ref::HalfToFloat(ref::FloatToHalf(x[d]))};
+  float amax = 0;
+  for (int64_t i = 0; i < dim; ++i) amax = std::max(amax, std::abs(x[i]));
+  return std::nearbyint(x[d] * (127.0f / amax)) * double{amax / 127.0f};
+}
+
+/// Softmax in double over the stored values of K and V.
 std::vector<double> Oracle(const Sequence& s, const Shape& shape, int64_t position, int64_t head) {
   const int64_t dim = shape.head_dim, kv = shape.kv_heads * dim, kv_head = head / shape.group;
   const float* q = s.q.data() + (position * shape.kv_heads * shape.group + head) * dim;
   const int64_t from = shape.window > 0 ? std::max<int64_t>(0, position + 1 - shape.window) : 0;
-  const auto half = [](float x) { return double{ref::HalfToFloat(ref::FloatToHalf(x))}; };
   std::vector<double> score, out(static_cast<size_t>(dim));
   double top = -1e300, sum = 0;
   for (int64_t p = from; p <= position; ++p) {
     double dot = 0;
     const float* k = s.k.data() + p * kv + kv_head * dim;
-    for (int64_t d = 0; d < dim; ++d) dot += q[d] * half(k[d]);
+    for (int64_t d = 0; d < dim; ++d) dot += q[d] * Stored(shape.type, k, dim, d);
     dot *= 0.125;
     if (shape.softcap > 0) dot = shape.softcap * std::tanh(dot / shape.softcap);
     score.push_back(dot);
@@ -137,47 +153,61 @@ std::vector<double> Oracle(const Sequence& s, const Shape& shape, int64_t positi
     const double e = std::exp(score[static_cast<size_t>(p - from)] - top);
     sum += e;
     const float* v = s.v.data() + p * kv + kv_head * dim;
-    for (int64_t d = 0; d < dim; ++d) out[static_cast<size_t>(d)] += e * half(v[d]);
+    for (int64_t d = 0; d < dim; ++d)
+      out[static_cast<size_t>(d)] += e * Stored(shape.type, v, dim, d);
   }
   for (double& o : out) o /= sum;
   return out;
 }
 
+/// Each in both types.
 const std::vector<Shape>& Shapes() {
-  static const std::vector<Shape> shapes = {
-      {.head_dim = 8, .kv_heads = 2, .group = 4, .page_tokens = 16, .positions = 70},
-      {.head_dim = 64, .kv_heads = 3, .group = 3, .page_tokens = 32, .positions = 150},
-      {.head_dim = 64, .kv_heads = 1, .group = 1, .page_tokens = 64, .positions = 530},
-      {.head_dim = 80, .kv_heads = 1, .group = 2, .page_tokens = 16, .positions = 131},
-      {.head_dim = 128, .kv_heads = 1, .group = 8, .page_tokens = 48, .positions = 1100},
-      {.head_dim = 96,
-       .kv_heads = 1,
-       .group = 7,
-       .page_tokens = 64,
-       .positions = 90,
-       .window = 0,
-       .softcap = 3},
-      {.head_dim = 64,
-       .kv_heads = 1,
-       .group = 2,
-       .page_tokens = 32,
-       .positions = 700,
-       .window = 100},
-      {.head_dim = 24, .kv_heads = 1, .group = 1, .page_tokens = 16, .positions = 64, .window = 1},
-      {.head_dim = 64,
-       .kv_heads = 1,
-       .group = 3,
-       .page_tokens = 32,
-       .positions = 1200,
-       .window = 600,
-       .softcap = 30},
-  };
+  static const std::vector<Shape> shapes = [] {
+    std::vector<Shape> all = {
+        {.head_dim = 8, .kv_heads = 2, .group = 4, .page_tokens = 16, .positions = 70},
+        {.head_dim = 64, .kv_heads = 3, .group = 3, .page_tokens = 32, .positions = 150},
+        {.head_dim = 64, .kv_heads = 1, .group = 1, .page_tokens = 64, .positions = 530},
+        {.head_dim = 80, .kv_heads = 1, .group = 2, .page_tokens = 16, .positions = 131},
+        {.head_dim = 128, .kv_heads = 1, .group = 8, .page_tokens = 48, .positions = 1100},
+        {.head_dim = 96,
+         .kv_heads = 1,
+         .group = 7,
+         .page_tokens = 64,
+         .positions = 90,
+         .window = 0,
+         .softcap = 3},
+        {.head_dim = 64,
+         .kv_heads = 1,
+         .group = 2,
+         .page_tokens = 32,
+         .positions = 700,
+         .window = 100},
+        {.head_dim = 24,
+         .kv_heads = 1,
+         .group = 1,
+         .page_tokens = 16,
+         .positions = 64,
+         .window = 1},
+        {.head_dim = 64,
+         .kv_heads = 1,
+         .group = 3,
+         .page_tokens = 32,
+         .positions = 1200,
+         .window = 600,
+         .softcap = 30},
+    };
+    for (size_t i = all.size(); i > 0; --i) {
+      all.push_back(all[i - 1]);
+      all.back().type = KvType::kInt8;
+    }
+    return all;
+  }();
   return shapes;
 }
 
 TEST(KvWrite, EqualsTheReference) {
   for (const Shape& shape : Shapes()) {
-    Sequence expected(shape, 5, Write(Isa{})), actual(shape, 5, Write(Machine()));
+    Sequence expected(shape, 5, Writer(Isa{})), actual(shape, 5, Writer(Machine()));
     ASSERT_EQ(std::memcmp(expected.pool().data(), actual.pool().data(),
                           static_cast<size_t>(actual.pool().size())),
               0)
@@ -185,9 +215,33 @@ TEST(KvWrite, EqualsTheReference) {
   }
 }
 
+TEST(KvWrite, Int8OfZeroTinyHugeAndBrokenRowsEqualsTheReference) {
+  const Shape shape{.head_dim = 40,
+                    .kv_heads = 1,
+                    .group = 1,
+                    .page_tokens = 16,
+                    .positions = 7,
+                    .type = KvType::kInt8};
+  Sequence expected(shape, 6, Writer(Isa{})), actual(shape, 6, Writer(Isa{}));
+  const float first[] = {0.0f, 1e-35f, 3e38f, INFINITY, NAN, -1.0f, 0x1p-100f};
+  for (Sequence* s : {&expected, &actual}) {
+    for (size_t position = 0; position < 7; ++position) {
+      for (size_t d = 0; d < 40; ++d) {
+        s->k[position * 40 + d] = d % 9 == 4 ? first[position] : position == 5 ? 0.25f : 0.0f;
+        s->v[position * 40 + d] = d == 39 ? first[position] : 0.0f;
+      }
+    }
+  }
+  expected.Write(Writer(Isa{}));
+  actual.Write(Writer(Machine()));
+  EXPECT_EQ(std::memcmp(expected.pool().data(), actual.pool().data(),
+                        static_cast<size_t>(actual.pool().size())),
+            0);
+}
+
 TEST(Attention, ReferenceAgreesWithDouble) {
   for (const Shape& shape : Shapes()) {
-    Sequence s(shape, 11, Write(Isa{}));
+    Sequence s(shape, 11, Writer(Isa{}));
     for (const int64_t position : {int64_t{0}, shape.positions / 2, shape.positions - 1}) {
       const std::vector<float> out = s.Run(Attend(Isa{}), position, 1);
       for (int64_t head = 0; head < shape.kv_heads * shape.group; ++head) {
@@ -219,7 +273,7 @@ std::vector<const Entry*> Runnable() {
 
 TEST(Attention, EqualsTheReferenceBitForBit) {
   for (const Shape& shape : Shapes()) {
-    Sequence s(shape, 12, Write(Isa{}));
+    Sequence s(shape, 12, Writer(Isa{}));
     for (const int64_t rows :
          testing::Scaled<std::vector<int64_t>>({1, 2, 3, 5, 16, 17, 40}, {1, 5, 17})) {
       for (const int64_t start : {int64_t{0}, shape.positions / 3, shape.positions - rows}) {
@@ -236,9 +290,13 @@ TEST(Attention, EqualsTheReferenceBitForBit) {
 
 TEST(Attention, EveryGroupSizeEqualsTheReference) {
   for (int64_t group = 1; group <= 13; ++group) {
-    const Shape shape{
-        .head_dim = 40, .kv_heads = 2, .group = group, .page_tokens = 16, .positions = 75};
-    Sequence s(shape, 20, Write(Isa{}));
+    const Shape shape{.head_dim = 40,
+                      .kv_heads = 2,
+                      .group = group,
+                      .page_tokens = 16,
+                      .positions = 75,
+                      .type = group % 2 == 0 ? KvType::kInt8 : KvType::kF16};
+    Sequence s(shape, 20, Writer(Isa{}));
     const std::vector<float> expected = s.Run(Attend(Isa{}), 70, 5);
     for (const Entry* entry : Runnable()) {
       ASSERT_TRUE(SameBytes(expected, s.Run(std::get<AttentionFn>(entry->fn), 70, 5)))
@@ -249,7 +307,7 @@ TEST(Attention, EveryGroupSizeEqualsTheReference) {
 
 TEST(Attention, ARowDependsOnNeitherChunkingNorPages) {
   for (const Shape& shape : Shapes()) {
-    Sequence s(shape, 13, Write(Machine())), moved(shape, 13, Write(Machine()), true);
+    Sequence s(shape, 13, Writer(Machine())), moved(shape, 13, Writer(Machine()), true);
     const std::vector<float> whole = s.Run(Attend(Machine()), 0, shape.positions);
     ASSERT_TRUE(SameBytes(whole, moved.Run(Attend(Machine()), 0, shape.positions))) << shape;
     std::vector<float> parts;
@@ -267,7 +325,7 @@ TEST(Attention, ARowDependsOnNeitherChunkingNorPages) {
 
 TEST(Attention, HeadsMayBeSplitAndOutputMayBeTheQueries) {
   const Shape shape = Shapes()[1];
-  Sequence s(shape, 15, Write(Machine()));
+  Sequence s(shape, 15, Writer(Machine()));
   const std::vector<float> whole = s.Run(Attend(Machine()), 100, 20);
   AttentionArgs args = s.Args(100, 20, s.q.data() + 100 * s.OutColumns());
   args.head_end = 1;

@@ -2,6 +2,7 @@
 #include "kernels/attention.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 
 #include "kernels/ref/ref.h"
@@ -28,17 +29,36 @@ struct State {
   float o[kMaxHeadDim] = {};
 };
 
-const uint16_t* PageOf(const AttentionArgs& a, int64_t position) {
-  return a.pool + a.pages[position / a.layout.page_tokens] * a.layout.PageElements();
+const std::byte* PageOf(const AttentionArgs& a, int64_t position) {
+  return a.pool + a.pages[position / a.layout.page_tokens] * a.layout.PageBytes();
+}
+
+template <class T>
+T Load(const std::byte* at) {
+  T value;
+  std::memcpy(&value, at, sizeof(T));
+  return value;
+}
+template <class T>
+void Store(std::byte* at, T value) {
+  std::memcpy(at, &value, sizeof(T));
+}
+
+/// An element without its scale.
+float LoadKv(const KvLayout& layout, const std::byte* at) {
+  return layout.type == KvType::kInt8 ? static_cast<float>(Load<int8_t>(at))
+                                      : HalfToFloat(Load<uint16_t>(at));
 }
 
 float Score(const AttentionArgs& a, const float* q, int64_t head, int64_t position) {
-  const uint16_t* page = PageOf(a, position);
-  const int64_t slot = position % a.layout.page_tokens;
+  const KvLayout& layout = a.layout;
+  const std::byte* page = PageOf(a, position);
+  const int64_t slot = position % layout.page_tokens;
   float s = 0;
-  for (int64_t d = 0; d < a.layout.head_dim; ++d) {
-    s = std::fma(q[d], HalfToFloat(page[a.layout.KElement(a.layer, head, slot, d)]), s);
+  for (int64_t d = 0; d < layout.head_dim; ++d) {
+    s = std::fma(q[d], LoadKv(layout, page + layout.KElement(a.layer, head, slot, d)), s);
   }
+  if (layout.type == KvType::kInt8) s = s * Load<float>(page + layout.KScale(a.layer, head, slot));
   s = s * a.scale;
   return a.softcap > 0 ? a.softcap * Tanh(s / a.softcap) : s;
 }
@@ -61,14 +81,19 @@ void AddChunk(const AttentionArgs& a, const float* q, int64_t head, int64_t chun
   }
   state->m = m;
   state->sum = std::fma(state->sum, f, Sum8(lanes));
-  for (int64_t d = 0; d < a.layout.head_dim; ++d) {
-    float o = state->o[d] * f;
-    for (int64_t p = begin; p < end; ++p) {
-      const int64_t slot = p % a.layout.page_tokens;
-      const uint16_t v = PageOf(a, p)[a.layout.VElement(a.layer, head, slot, d)];
-      o = std::fma(e[p - chunk], HalfToFloat(v), o);
+  const KvLayout& layout = a.layout;
+  for (int64_t d = 0; d < layout.head_dim; ++d) state->o[d] *= f;
+  for (int64_t p = begin; p < end; ++p) {
+    const std::byte* page = PageOf(a, p);
+    const int64_t slot = p % layout.page_tokens;
+    float weight = e[p - chunk];
+    if (layout.type == KvType::kInt8) {
+      weight = weight * Load<float>(page + layout.VScale(a.layer, head, slot));
     }
-    state->o[d] = o;
+    for (int64_t d = 0; d < layout.head_dim; ++d) {
+      const float v = LoadKv(layout, page + layout.VElement(a.layer, head, slot, d));
+      state->o[d] = std::fma(weight, v, state->o[d]);
+    }
   }
 }
 
@@ -108,6 +133,20 @@ void OneQuery(const AttentionArgs& a, const float* q, int64_t head, int64_t posi
   for (int64_t d = 0; d < a.layout.head_dim; ++d) out[d] = total.o[d] / total.sum;
 }
 
+/// Codes of one head's row of K or V; element d goes to to[d * stride].
+void WriteInt8(const float* x, int64_t head_dim, std::byte* to, int64_t stride, std::byte* scale) {
+  float amax = 0;
+  for (int64_t d = 0; d < head_dim; ++d) amax = std::max(amax, std::fabs(x[d]));
+  const bool zero = !(amax >= kQuantiseMin);
+  const float inverse = zero ? 0.0f : 127.0f / amax;
+  for (int64_t d = 0; d < head_dim; ++d) {
+    const float scaled = std::nearbyintf(x[d] * inverse);
+    // The comparison is false for NaN too.
+    Store(to + d * stride, static_cast<int8_t>(scaled >= -127 && scaled <= 127 ? scaled : -127.0f));
+  }
+  Store(scale, zero ? 0.0f : amax / 127.0f);
+}
+
 }  // namespace
 
 void KvWrite(const KvWriteArgs& a) {
@@ -115,12 +154,20 @@ void KvWrite(const KvWriteArgs& a) {
   for (int64_t r = 0; r < a.rows; ++r) {
     const int64_t position = a.start + r;
     const int64_t slot = position % layout.page_tokens;
-    uint16_t* page = a.pool + a.pages[position / layout.page_tokens] * layout.PageElements();
+    std::byte* page = a.pool + a.pages[position / layout.page_tokens] * layout.PageBytes();
     for (int64_t h = a.head_begin; h < a.head_end; ++h) {
+      const float* k = a.k + r * a.ldk + h * layout.head_dim;
+      const float* v = a.v + r * a.ldv + h * layout.head_dim;
+      std::byte* to_k = page + layout.KElement(a.layer, h, slot, 0);
+      std::byte* to_v = page + layout.VElement(a.layer, h, slot, 0);
+      if (layout.type == KvType::kInt8) {
+        WriteInt8(k, layout.head_dim, to_k, kKvBlock, page + layout.KScale(a.layer, h, slot));
+        WriteInt8(v, layout.head_dim, to_v, 1, page + layout.VScale(a.layer, h, slot));
+        continue;
+      }
       for (int64_t d = 0; d < layout.head_dim; ++d) {
-        const int64_t column = h * layout.head_dim + d;
-        page[layout.KElement(a.layer, h, slot, d)] = FloatToHalf(a.k[r * a.ldk + column]);
-        page[layout.VElement(a.layer, h, slot, d)] = FloatToHalf(a.v[r * a.ldv + column]);
+        Store(to_k + 2 * d * kKvBlock, FloatToHalf(k[d]));
+        Store(to_v + 2 * d, FloatToHalf(v[d]));
       }
     }
   }

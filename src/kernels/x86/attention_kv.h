@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One chunk of 64 positions of K and V as the inner loops of attention read it. T is uint16_t (f16
-// in its page, converted on load) or float (converted before); the arithmetic is the same.
+// One chunk of 64 positions of K and V as the inner loops of attention read it. T is what they
+// load: uint16_t (f16) or int8_t in their page, converted on load, or float (converted before); the
+// arithmetic is the same.
 #pragma once
 
 #include <type_traits>
@@ -12,6 +13,10 @@
 namespace tessera::kernels {
 namespace {
 
+/// Whether what a page stores as T has scales beside it.
+template <class T>
+inline constexpr bool kScaled = std::is_same_v<T, int8_t>;
+
 inline constexpr int64_t kBlocksPerChunk = kAttentionChunk / kKvBlock;
 
 /// Where the 16-position blocks of a chunk are: K as [head_dim][16], V as [16][head_dim].
@@ -19,12 +24,18 @@ template <class T>
 struct ChunkKv {
   const T* k[kBlocksPerChunk];
   const T* v[kBlocksPerChunk];
+  // [16] each, of int8 and what was converted from it; else null.
+  const float* k_scale[kBlocksPerChunk];
+  const float* v_scale[kBlocksPerChunk];
 };
 
 template <class T>
 TESSERA_KERNEL_INLINE __m256 LoadKv8(const T* p) {
   if constexpr (std::is_same_v<T, float>) {
     return _mm256_loadu_ps(p);
+  } else if constexpr (std::is_same_v<T, int8_t>) {
+    return _mm256_cvtepi32_ps(
+        _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
   } else {
     return LoadHalf8(p);
   }
@@ -44,7 +55,7 @@ TESSERA_KERNEL_INLINE void FetchAhead(const T* p) {
 template <class T>
 inline constexpr int64_t kLineElements = 64 / static_cast<int64_t>(sizeof(T));
 template <class T>
-inline constexpr int64_t kLineDims = sizeof(T) == 4 ? 2 : kLineElements<T> / kKvBlock;
+inline constexpr int64_t kLineDims = kLineElements<T> / kKvBlock;
 
 /// Calls f.template operator()<G>(block) for runs of G blocks of [first, last).
 template <class F>
@@ -79,9 +90,15 @@ TESSERA_KERNEL_INLINE void ForQueries(int64_t count, const F& f) {
   }
 }
 
-struct ScoreOptions {
+/// What softmax does to the scores of one query: positions [from, to) of the chunk count.
+struct SoftmaxArgs {
   float scale;
   float softcap;  // 0 = none
+  int64_t from;
+  int64_t to;
+  int64_t head_dim;
+  const float* const* k_scale;  // Of the chunk's blocks; read when kScaled.
+  const float* const* v_scale;
 };
 
 }  // namespace

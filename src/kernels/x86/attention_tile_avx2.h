@@ -11,27 +11,35 @@
 namespace tessera::kernels {
 namespace {
 
-/// scores[i][16 b + lane] = chain over d of q[i][d] * k[d][lane] for G blocks from b on.
+/// scores[i][16 b + lane] = chain over d of q[d][i] * k[d][lane] for G blocks from b on; q is
+/// [head_dim][ldq], so that the queries of a dim stand side by side.
 template <class T, int N, int G>
 TESSERA_KERNEL_INLINE void ScoreBlocks8(const ChunkKv<T>& kv, const ChunkKv<T>& ahead, int64_t b,
-                                        const float* q, int64_t head_dim, float* scores) {
+                                        const float* q, int64_t ldq, int64_t head_dim,
+                                        float* scores) {
   __m256 s[N][2 * G];
   TESSERA_UNROLL
   for (int i = 0; i < N; ++i) {
     TESSERA_UNROLL
     for (int j = 0; j < 2 * G; ++j) s[i][j] = _mm256_setzero_ps();
   }
+  const T *k_at[G], *ahead_at[G];
+  TESSERA_UNROLL
+  for (int g = 0; g < G; ++g) {
+    k_at[g] = kv.k[b + g];
+    ahead_at[g] = ahead.k[b + g];
+  }
   for (int64_t line = 0; line < head_dim; line += kLineDims<T>) {
     TESSERA_UNROLL
-    for (int g = 0; g < G; ++g) FetchAhead(ahead.k[b + g] + line * kKvBlock);
+    for (int g = 0; g < G; ++g) FetchAhead(ahead_at[g] + line * kKvBlock);
     TESSERA_UNROLL
-    for (int64_t d = line; d < line + kLineDims<T>; ++d) {
+    for (int64_t d = line; d < line + kLineDims<T>; ++d, q += ldq) {
       __m256 k[2 * G];
       TESSERA_UNROLL
-      for (int j = 0; j < 2 * G; ++j) k[j] = LoadKv8(kv.k[b + j / 2] + d * kKvBlock + j % 2 * 8);
+      for (int j = 0; j < 2 * G; ++j) k[j] = LoadKv8(k_at[j / 2] + d * kKvBlock + j % 2 * 8);
       TESSERA_UNROLL
       for (int i = 0; i < N; ++i) {
-        const __m256 x = _mm256_broadcast_ss(q + i * head_dim + d);
+        const __m256 x = _mm256_broadcast_ss(q + i);
         TESSERA_UNROLL
         for (int j = 0; j < 2 * G; ++j) s[i][j] = _mm256_fmadd_ps(x, k[j], s[i][j]);
       }
@@ -83,10 +91,10 @@ TESSERA_KERNEL_INLINE void AddColumns8(const ChunkKv<T>& kv, const ChunkKv<T>& a
   }
 }
 
-TESSERA_KERNEL_INLINE __m256 FinishScore(__m256 s, const ScoreOptions& options) {
-  s = _mm256_mul_ps(s, _mm256_set1_ps(options.scale));
-  if (options.softcap > 0) {
-    const __m256 cap = _mm256_set1_ps(options.softcap), one = _mm256_set1_ps(1.0f);
+TESSERA_KERNEL_INLINE __m256 FinishScore8(__m256 s, const SoftmaxArgs& a) {
+  s = _mm256_mul_ps(s, _mm256_set1_ps(a.scale));
+  if (a.softcap > 0) {
+    const __m256 cap = _mm256_set1_ps(a.softcap), one = _mm256_set1_ps(1.0f);
     const __m256 x = _mm256_div_ps(s, cap);
     const __m256 sigmoid =
         _mm256_div_ps(one, _mm256_add_ps(one, ExpAvx2(Negate(_mm256_add_ps(x, x)))));
@@ -95,24 +103,29 @@ TESSERA_KERNEL_INLINE __m256 FinishScore(__m256 s, const ScoreOptions& options) 
   return s;
 }
 
-/// Online softmax of one query over the chunk: positions [from, to) count. On return scores[] holds
-/// exp(score - m), zero outside; m and sum are updated and o is scaled to the new maximum.
-TESSERA_KERNEL_INLINE void SoftmaxChunk8(const ScoreOptions& options, int64_t from, int64_t to,
-                                         int64_t head_dim, float* scores, float* m, float* sum,
+/// Online softmax of one query over the chunk. On return scores[] holds exp(score - m), times the
+/// scale of V when kScaled, in [from, to); m and sum are updated and o is scaled to the new
+/// maximum.
+template <bool kScaled>
+TESSERA_KERNEL_INLINE void SoftmaxChunk8(const SoftmaxArgs& a, float* scores, float* m, float* sum,
                                          float* o) {
   constexpr int kVectors = kAttentionChunk / 8;
   const __m256i index = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
   const __m256 lowest = _mm256_set1_ps(-std::numeric_limits<float>::infinity());
+  const int first = static_cast<int>(a.from), last = static_cast<int>(a.to);
   __m256 s[kVectors], mask[kVectors];
   __m256 largest = lowest;
   TESSERA_UNROLL
   for (int i = 0; i < kVectors; ++i) {
     const __m256i at = _mm256_add_epi32(index, _mm256_set1_epi32(8 * i));
-    const __m256i before = _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(from)), at);
-    const __m256i inside = _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(to)), at);
+    const __m256i before = _mm256_cmpgt_epi32(_mm256_set1_epi32(first), at);
+    const __m256i inside = _mm256_cmpgt_epi32(_mm256_set1_epi32(last), at);
     mask[i] = _mm256_castsi256_ps(_mm256_andnot_si256(before, inside));
-    s[i] = FinishScore(_mm256_loadu_ps(scores + 8 * i), options);
-    s[i] = _mm256_blendv_ps(lowest, s[i], mask[i]);
+    s[i] = _mm256_loadu_ps(scores + 8 * i);
+    if constexpr (kScaled) {
+      s[i] = _mm256_mul_ps(s[i], _mm256_loadu_ps(a.k_scale[i / 2] + i % 2 * 8));
+    }
+    s[i] = _mm256_blendv_ps(lowest, FinishScore8(s[i], a), mask[i]);
     largest = _mm256_max_ps(largest, s[i]);
   }
   const float before = *m;
@@ -123,14 +136,19 @@ TESSERA_KERNEL_INLINE void SoftmaxChunk8(const ScoreOptions& options, int64_t fr
   TESSERA_UNROLL
   for (int i = 0; i < kVectors; ++i) {
     const __m256 e = _mm256_and_ps(ExpAvx2(_mm256_sub_ps(s[i], shift)), mask[i]);
-    _mm256_storeu_ps(scores + 8 * i, e);
     lanes = _mm256_add_ps(lanes, e);
+    if constexpr (kScaled) {
+      const __m256 scale = _mm256_loadu_ps(a.v_scale[i / 2] + i % 2 * 8);
+      _mm256_storeu_ps(scores + 8 * i, _mm256_mul_ps(e, scale));
+    } else {
+      _mm256_storeu_ps(scores + 8 * i, e);
+    }
   }
   const __m256 f = ExpAvx2(_mm256_set1_ps(before - now));
   *m = now;
   *sum = __builtin_fmaf(*sum, _mm256_cvtss_f32(f), Sum8Avx2(lanes));
   if (before == now) return;  // f is exactly 1.
-  for (int64_t d = 0; d < head_dim; d += 8) {
+  for (int64_t d = 0; d < a.head_dim; d += 8) {
     _mm256_storeu_ps(o + d, _mm256_mul_ps(_mm256_loadu_ps(o + d), f));
   }
 }
@@ -141,12 +159,13 @@ struct AttentionAvx2 {
   /// as 8 chains hide the latency of an FMA.
   template <class T, int N>
   TESSERA_KERNEL_INLINE void Scores(const ChunkKv<T>& kv, const ChunkKv<T>& ahead, int64_t first,
-                                    int64_t last, const float* q, int64_t head_dim, float* scores) {
+                                    int64_t last, const float* q, int64_t ldq, int64_t head_dim,
+                                    float* scores) {
     ForBlocks(
         first, last, [&]<int G>(int64_t b) __attribute__((always_inline)) {
           constexpr int kTogether = N == 1 ? G : N == 2 && G > 1 ? 2 : 1;
           for (int64_t at = b; at < b + G; at += kTogether) {
-            ScoreBlocks8<T, N, kTogether>(kv, ahead, at, q, head_dim, scores);
+            ScoreBlocks8<T, N, kTogether>(kv, ahead, at, q, ldq, head_dim, scores);
           }
         });
   }
@@ -165,10 +184,10 @@ struct AttentionAvx2 {
     }
   }
 
-  TESSERA_KERNEL_INLINE void Softmax(const ScoreOptions& options, int64_t from, int64_t to,
-                                     int64_t head_dim, float* scores, float* m, float* sum,
+  template <bool kScaled>
+  TESSERA_KERNEL_INLINE void Softmax(const SoftmaxArgs& a, float* scores, float* m, float* sum,
                                      float* o) {
-    SoftmaxChunk8(options, from, to, head_dim, scores, m, sum, o);
+    SoftmaxChunk8<kScaled>(a, scores, m, sum, o);
   }
 };
 

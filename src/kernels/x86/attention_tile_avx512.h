@@ -12,6 +12,9 @@ template <class T>
 TESSERA_KERNEL_INLINE __m512 LoadKv16(const T* p) {
   if constexpr (std::is_same_v<T, float>) {
     return _mm512_loadu_ps(p);
+  } else if constexpr (std::is_same_v<T, int8_t>) {
+    return _mm512_cvtepi32_ps(
+        _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
   } else {
     return _mm512_cvtph_ps(LoadBytes(p));
   }
@@ -57,26 +60,33 @@ TESSERA_KERNEL_INLINE void AddColumns16(const ChunkKv<T>& kv, const ChunkKv<T>& 
 /// As ScoreBlocks8; a block's 16 positions are one vector.
 template <class T, int N, int G>
 TESSERA_KERNEL_INLINE void ScoreBlocks16(const ChunkKv<T>& kv, const ChunkKv<T>& ahead, int64_t b,
-                                         const float* q, int64_t head_dim, float* scores) {
+                                         const float* q, int64_t ldq, int64_t head_dim,
+                                         float* scores) {
   __m512 s[N][G];
   TESSERA_UNROLL
   for (int i = 0; i < N; ++i) {
     TESSERA_UNROLL
     for (int g = 0; g < G; ++g) s[i][g] = _mm512_setzero_ps();
   }
+  const T *k_at[G], *ahead_at[G];
+  TESSERA_UNROLL
+  for (int g = 0; g < G; ++g) {
+    k_at[g] = kv.k[b + g];
+    ahead_at[g] = ahead.k[b + g];
+  }
   for (int64_t line = 0; line < head_dim; line += kLineDims<T>) {
     TESSERA_UNROLL
-    for (int g = 0; g < G; ++g) FetchAhead(ahead.k[b + g] + line * kKvBlock);
+    for (int g = 0; g < G; ++g) FetchAhead(ahead_at[g] + line * kKvBlock);
     TESSERA_UNROLL
-    for (int64_t d = line; d < line + kLineDims<T>; ++d) {
+    for (int64_t d = line; d < line + kLineDims<T>; ++d, q += ldq) {
       __m512 k[G];
       TESSERA_UNROLL
-      for (int g = 0; g < G; ++g) k[g] = LoadKv16(kv.k[b + g] + d * kKvBlock);
+      for (int j = 0; j < G; ++j) k[j] = LoadKv16(k_at[j] + d * kKvBlock);
       TESSERA_UNROLL
       for (int i = 0; i < N; ++i) {
-        const __m512 x = _mm512_set1_ps(q[i * head_dim + d]);
+        const __m512 x = _mm512_set1_ps(q[i]);
         TESSERA_UNROLL
-        for (int g = 0; g < G; ++g) s[i][g] = _mm512_fmadd_ps(x, k[g], s[i][g]);
+        for (int j = 0; j < G; ++j) s[i][j] = _mm512_fmadd_ps(x, k[j], s[i][j]);
       }
     }
   }
@@ -107,10 +117,10 @@ TESSERA_KERNEL_INLINE __m512 ExpAvx512(__m512 x) {
       _mm512_add_epi32(_mm512_castps_si512(p), _mm512_slli_epi32(_mm512_cvtps_epi32(n), 23)));
 }
 
-TESSERA_KERNEL_INLINE __m512 FinishScore16(__m512 s, const ScoreOptions& options) {
-  s = _mm512_mul_ps(s, _mm512_set1_ps(options.scale));
-  if (options.softcap > 0) {
-    const __m512 cap = _mm512_set1_ps(options.softcap), one = _mm512_set1_ps(1.0f);
+TESSERA_KERNEL_INLINE __m512 FinishScore16(__m512 s, const SoftmaxArgs& a) {
+  s = _mm512_mul_ps(s, _mm512_set1_ps(a.scale));
+  if (a.softcap > 0) {
+    const __m512 cap = _mm512_set1_ps(a.softcap), one = _mm512_set1_ps(1.0f);
     const __m512 x = _mm512_div_ps(s, cap);
     const __m512 minus = _mm512_xor_ps(_mm512_add_ps(x, x), _mm512_set1_ps(-0.0f));
     const __m512 sigmoid = _mm512_div_ps(one, _mm512_add_ps(one, ExpAvx512(minus)));
@@ -120,17 +130,19 @@ TESSERA_KERNEL_INLINE __m512 FinishScore16(__m512 s, const ScoreOptions& options
 }
 
 /// As SoftmaxChunk8, the eight partial sums included.
-TESSERA_KERNEL_INLINE void SoftmaxChunk16(const ScoreOptions& options, int64_t from, int64_t to,
-                                          int64_t head_dim, float* scores, float* m, float* sum,
+template <bool kScaled>
+TESSERA_KERNEL_INLINE void SoftmaxChunk16(const SoftmaxArgs& a, float* scores, float* m, float* sum,
                                           float* o) {
   constexpr int kVectors = kAttentionChunk / 16;
-  const uint64_t inside = (~uint64_t{0} >> (kAttentionChunk - to)) & (~uint64_t{0} << from);
+  const uint64_t inside = (~uint64_t{0} >> (kAttentionChunk - a.to)) & (~uint64_t{0} << a.from);
   const __m512 lowest = _mm512_set1_ps(-std::numeric_limits<float>::infinity());
   __m512 s[kVectors];
   TESSERA_UNROLL
   for (int i = 0; i < kVectors; ++i) {
-    const __m512 score = FinishScore16(_mm512_loadu_ps(scores + 16 * i), options);
-    s[i] = _mm512_mask_mov_ps(lowest, static_cast<__mmask16>(inside >> (16 * i)), score);
+    s[i] = _mm512_loadu_ps(scores + 16 * i);
+    if constexpr (kScaled) s[i] = _mm512_mul_ps(s[i], _mm512_loadu_ps(a.k_scale[i]));
+    s[i] = _mm512_mask_mov_ps(lowest, static_cast<__mmask16>(inside >> (16 * i)),
+                              FinishScore16(s[i], a));
   }
   const __m512 largest = _mm512_max_ps(_mm512_max_ps(s[0], s[1]), _mm512_max_ps(s[2], s[3]));
   const float before = *m;
@@ -143,9 +155,13 @@ TESSERA_KERNEL_INLINE void SoftmaxChunk16(const ScoreOptions& options, int64_t f
   for (int i = 0; i < kVectors; ++i) {
     const __m512 e = _mm512_maskz_mov_ps(static_cast<__mmask16>(inside >> (16 * i)),
                                          ExpAvx512(_mm512_sub_ps(s[i], shift)));
-    _mm512_storeu_ps(scores + 16 * i, e);
     lanes = _mm256_add_ps(lanes, _mm512_castps512_ps256(e));
     lanes = _mm256_add_ps(lanes, _mm512_extractf32x8_ps(e, 1));
+    if constexpr (kScaled) {
+      _mm512_storeu_ps(scores + 16 * i, _mm512_mul_ps(e, _mm512_loadu_ps(a.v_scale[i])));
+    } else {
+      _mm512_storeu_ps(scores + 16 * i, e);
+    }
   }
   *m = now;
   if (before == now) {  // The factor of what was before is exactly 1.
@@ -154,7 +170,7 @@ TESSERA_KERNEL_INLINE void SoftmaxChunk16(const ScoreOptions& options, int64_t f
   }
   const __m256 f = ExpAvx2(_mm256_set1_ps(before - now));
   *sum = __builtin_fmaf(*sum, _mm256_cvtss_f32(f), Sum8Avx2(lanes));
-  for (int64_t d = 0; d < head_dim; d += 8) {
+  for (int64_t d = 0; d < a.head_dim; d += 8) {
     _mm256_storeu_ps(o + d, _mm256_mul_ps(_mm256_loadu_ps(o + d), f));
   }
 }
@@ -164,10 +180,11 @@ TESSERA_KERNEL_INLINE void SoftmaxChunk16(const ScoreOptions& options, int64_t f
 struct AttentionAvx512 {
   template <class T, int N>
   TESSERA_KERNEL_INLINE void Scores(const ChunkKv<T>& kv, const ChunkKv<T>& ahead, int64_t first,
-                                    int64_t last, const float* q, int64_t head_dim, float* scores) {
+                                    int64_t last, const float* q, int64_t ldq, int64_t head_dim,
+                                    float* scores) {
     ForBlocks(
         first, last, [&]<int G>(int64_t b) __attribute__((always_inline)) {
-          ScoreBlocks16<T, N, G>(kv, ahead, b, q, head_dim, scores);
+          ScoreBlocks16<T, N, G>(kv, ahead, b, q, ldq, head_dim, scores);
         });
   }
 
@@ -185,10 +202,10 @@ struct AttentionAvx512 {
     if (column < head_dim) AddColumns8<T, N, 1>(kv, ahead, e, from, to, head_dim, column, o);
   }
 
-  TESSERA_KERNEL_INLINE void Softmax(const ScoreOptions& options, int64_t from, int64_t to,
-                                     int64_t head_dim, float* scores, float* m, float* sum,
+  template <bool kScaled>
+  TESSERA_KERNEL_INLINE void Softmax(const SoftmaxArgs& a, float* scores, float* m, float* sum,
                                      float* o) {
-    SoftmaxChunk16(options, from, to, head_dim, scores, m, sum, o);
+    SoftmaxChunk16<kScaled>(a, scores, m, sum, o);
   }
 };
 

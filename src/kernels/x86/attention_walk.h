@@ -21,7 +21,7 @@ struct TileState {
   int64_t queries;  // rows * group
   float* k;         // [4][head_dim][16] float32 K of the chunk
   float* v;         // [64][head_dim]
-  float* q;         // [queries][head_dim]
+  float* q;         // [head_dim][queries]
   float* scores;    // [queries][64]
   float* part;      // [queries][head_dim]: of the current split
   float* total;     // [queries][head_dim]: of the splits before
@@ -62,64 +62,90 @@ TESSERA_KERNEL_INLINE TileState MakeTile(const AttentionArgs& a, int64_t head, i
               .total_sum = take(queries)};
   for (int64_t i = 0; i < queries; ++i) {
     const float* q = a.q + (row0 + i / a.group) * a.ldq + (head * a.group + i % a.group) * dim;
-    for (int64_t d = 0; d < dim; d += 8) {
-      _mm256_storeu_ps(t.q + i * dim + d, _mm256_loadu_ps(q + d));
-    }
+    for (int64_t d = 0; d < dim; ++d) t.q[d * queries + i] = q[d];
   }
   return t;
 }
 
-/// The f16 blocks [first, last) of the chunk in their pages.
-TESSERA_KERNEL_INLINE ChunkKv<uint16_t> Locate(const TileState& t, int64_t chunk, int64_t first,
-                                               int64_t last) {
+/// The blocks [first, last) of the chunk in their pages.
+template <class T>
+TESSERA_KERNEL_INLINE ChunkKv<T> Locate(const TileState& t, int64_t chunk, int64_t first,
+                                        int64_t last) {
   const KvLayout& layout = t.a.layout;
-  ChunkKv<uint16_t> kv = {};
+  ChunkKv<T> kv = {};
   for (int64_t b = first; b < last; ++b) {
     const int64_t position = chunk + b * kKvBlock;
     const int64_t slot = position % layout.page_tokens;
-    const uint16_t* plane = t.a.pool +
-                            t.a.pages[position / layout.page_tokens] * layout.PageElements() +
-                            layout.KPlane(t.a.layer, t.head) + slot * layout.head_dim;
-    kv.k[b] = plane;
-    kv.v[b] = plane + layout.PlaneElements();
+    const std::byte* page =
+        t.a.pool + t.a.pages[position / layout.page_tokens] * layout.PageBytes();
+    const std::byte* plane = page + layout.KPlane(t.a.layer, t.head);
+    kv.k[b] = reinterpret_cast<const T*>(plane) + slot * layout.head_dim;
+    kv.v[b] = reinterpret_cast<const T*>(plane + layout.PlaneBytes()) + slot * layout.head_dim;
+    if constexpr (kScaled<T>) {
+      kv.k_scale[b] = reinterpret_cast<const float*>(page + layout.KScale(t.a.layer, t.head, slot));
+      kv.v_scale[b] = reinterpret_cast<const float*>(page + layout.VScale(t.a.layer, t.head, slot));
+    }
+  }
+  if constexpr (kScaled<T>) {  // Softmax reads the scales of all blocks and drops what is outside.
+    for (int64_t b = 0; b < kBlocksPerChunk && first < last; ++b) {
+      if (b >= first && b < last) continue;
+      kv.k_scale[b] = kv.k_scale[first];
+      kv.v_scale[b] = kv.v_scale[first];
+    }
   }
   return kv;
 }
 
 /// The blocks of the chunk at `chunk`; where the rows see none, those of the `last` one again,
 /// which costs little to ask for.
-TESSERA_KERNEL_INLINE ChunkKv<uint16_t> LocateNext(const TileState& t, int64_t chunk,
-                                                   const ChunkKv<uint16_t>& last) {
+template <class T>
+TESSERA_KERNEL_INLINE ChunkKv<T> LocateNext(const TileState& t, int64_t chunk,
+                                            const ChunkKv<T>& last) {
   const int64_t ahead = Min(kAttentionChunk, t.End(t.rows - 1) - chunk);
-  const int64_t blocks = (ahead + kKvBlock - 1) / kKvBlock;
-  ChunkKv<uint16_t> next = Locate(t, chunk, 0, blocks);
-  for (int64_t b = Max(blocks, 0); b < kBlocksPerChunk; ++b) {
+  const int64_t blocks = Max((ahead + kKvBlock - 1) / kKvBlock, 0);
+  ChunkKv<T> next = Locate<T>(t, chunk, 0, blocks);
+  for (int64_t b = blocks; b < kBlocksPerChunk; ++b) {
     next.k[b] = last.k[b];
     next.v[b] = last.v[b];
+  }
+  if constexpr (kScaled<T>) {
+    for (int64_t b = 0; b < blocks; ++b) {  // A line each.
+      _mm_prefetch(reinterpret_cast<const char*>(next.k_scale[b]), _MM_HINT_T0);
+      _mm_prefetch(reinterpret_cast<const char*>(next.v_scale[b]), _MM_HINT_T0);
+    }
   }
   return next;
 }
 
-/// Asks for one block of K or V.
-TESSERA_KERNEL_INLINE void PrefetchKv(const uint16_t* block, int64_t head_dim) {
-  if (block == nullptr) return;
-  for (int64_t at = 0; at < kKvBlock * head_dim; at += 32) {
-    _mm_prefetch(reinterpret_cast<const char*>(block + at), _MM_HINT_T0);
+/// Asks for all of a chunk.
+template <class T>
+TESSERA_KERNEL_INLINE void Prefetch(const ChunkKv<T>& kv, int64_t head_dim) {
+  for (int64_t b = 0; b < kBlocksPerChunk; ++b) {
+    if (kv.k[b] == nullptr) continue;
+    for (int64_t at = 0; at < kKvBlock * head_dim; at += kLineElements<T>) {
+      FetchAhead(kv.k[b] + at);
+      FetchAhead(kv.v[b] + at);
+    }
   }
 }
 
 /// The same in float32, in the tile's buffers.
-TESSERA_KERNEL_INLINE ChunkKv<float> Convert(const TileState& t, const ChunkKv<uint16_t>& from,
+template <class T>
+TESSERA_KERNEL_INLINE ChunkKv<float> Convert(const TileState& t, const ChunkKv<T>& from,
                                              int64_t first, int64_t last) {
   const int64_t size = kKvBlock * t.a.layout.head_dim;
   ChunkKv<float> kv = {};
   for (int64_t b = first; b < last; ++b) {
     for (int64_t i = 0; i < size; i += 8) {
-      _mm256_storeu_ps(t.k + b * size + i, LoadHalf8(from.k[b] + i));
-      _mm256_storeu_ps(t.v + b * size + i, LoadHalf8(from.v[b] + i));
+      _mm256_storeu_ps(t.k + b * size + i, LoadKv8(from.k[b] + i));
+      _mm256_storeu_ps(t.v + b * size + i, LoadKv8(from.v[b] + i));
     }
     kv.k[b] = t.k + b * size;
     kv.v[b] = t.v + b * size;
+  }
+  for (int64_t b = 0; b < kBlocksPerChunk; ++b) {
+    kv.k_scale[b] = from.k_scale[b];
+    kv.v_scale[b] = from.v_scale[b];
   }
   return kv;
 }
@@ -139,7 +165,7 @@ TESSERA_KERNEL_INLINE void Values(const TileState& t, const ChunkKv<T>& kv, cons
 
 /// Rows [row_begin, row_end) of the tile see something of the chunk; `ahead` is what comes after
 /// it.
-template <class Ops, class T>
+template <class Ops, bool scaled, class T>
 TESSERA_KERNEL_INLINE void Chunk(const TileState& t, const ChunkKv<T>& kv, const ChunkKv<T>& ahead,
                                  int64_t chunk, int64_t first, int64_t last, int64_t row_begin,
                                  int64_t row_end) {
@@ -149,13 +175,14 @@ TESSERA_KERNEL_INLINE void Chunk(const TileState& t, const ChunkKv<T>& kv, const
   const int64_t begin = row_begin * group, count = (row_end - row_begin) * group;
   ForQueries(
       count, [&]<int N>(int64_t i) __attribute__((always_inline)) {
-        Ops::template Scores<T, N>(kv, ahead, first, last, t.q + (begin + i) * dim, dim,
+        Ops::template Scores<T, N>(kv, ahead, first, last, t.q + begin + i, t.queries, dim,
                                    t.scores + (begin + i) * kAttentionChunk);
       });
-  const ScoreOptions options{t.a.scale, t.a.softcap};
   for (int64_t i = begin; i < begin + count; ++i) {
-    Ops::Softmax(options, from(i / group), to(i / group), dim, t.scores + i * kAttentionChunk,
-                 t.m + i, t.sum + i, t.part + i * dim);
+    const SoftmaxArgs softmax = {t.a.scale, t.a.softcap, from(i / group), to(i / group),
+                                 dim,       kv.k_scale,  kv.v_scale};
+    Ops::template Softmax<scaled>(softmax, t.scores + i * kAttentionChunk, t.m + i, t.sum + i,
+                                  t.part + i * dim);
   }
   // What all rows see together; before and after it each row alone. Ascending for every row.
   const int64_t common_from = Min(from(row_end - 1), to(row_begin));
@@ -194,7 +221,7 @@ TESSERA_KERNEL_INLINE void MergeRow(const TileState& t, int64_t row, bool starts
   }
 }
 
-template <class Ops>
+template <class Ops, class T>
 TESSERA_KERNEL_INLINE void Split(const TileState& t, int64_t split) {
   const int64_t dim = t.a.layout.head_dim;
   for (int64_t i = 0; i < t.queries; ++i) {
@@ -214,29 +241,26 @@ TESSERA_KERNEL_INLINE void Split(const TileState& t, int64_t split) {
     const int64_t first = (Max(t.Begin(row_begin), chunk) - chunk) / kKvBlock;
     const int64_t last =
         (Min(t.End(row_end - 1), chunk + kAttentionChunk) - chunk + kKvBlock - 1) / kKvBlock;
-    const ChunkKv<uint16_t> kv = Locate(t, chunk, first, last);
-    const ChunkKv<uint16_t> next = LocateNext(t, chunk + kAttentionChunk, kv);
+    const ChunkKv<T> kv = Locate<T>(t, chunk, first, last);
+    const ChunkKv<T> next = LocateNext(t, chunk + kAttentionChunk, kv);
     if ((row_end - row_begin) * t.a.group > kDirectQueries) {
       const ChunkKv<float> converted = Convert(t, kv, first, last);
-      for (int64_t b = 0; b < kBlocksPerChunk; ++b) {
-        PrefetchKv(next.k[b], dim);
-        PrefetchKv(next.v[b], dim);
-      }
-      Chunk<Ops>(t, converted, converted, chunk, first, last, row_begin, row_end);
+      Prefetch(next, dim);
+      Chunk<Ops, kScaled<T>>(t, converted, converted, chunk, first, last, row_begin, row_end);
     } else {
-      Chunk<Ops>(t, kv, next, chunk, first, last, row_begin, row_end);
+      Chunk<Ops, kScaled<T>>(t, kv, next, chunk, first, last, row_begin, row_end);
     }
   }
 }
 
-template <class Ops>
+template <class Ops, class T>
 TESSERA_KERNEL_INLINE void AttendTile(const AttentionArgs& a, int64_t head, int64_t row0,
                                       int64_t rows) {
   const TileState t = MakeTile(a, head, row0, rows);
   const int64_t dim = a.layout.head_dim, end = t.End(rows - 1);
   for (int64_t split = t.Begin(0) / kAttentionSplit * kAttentionSplit; split < end;
        split += kAttentionSplit) {
-    Split<Ops>(t, split);
+    Split<Ops, T>(t, split);
     for (int64_t row = 0; row < rows; ++row) {
       const int64_t first = t.Begin(row) / kAttentionSplit * kAttentionSplit;
       if (split >= first && split < t.End(row)) MergeRow(t, row, split == first);
@@ -251,12 +275,21 @@ TESSERA_KERNEL_INLINE void AttendTile(const AttentionArgs& a, int64_t head, int6
   }
 }
 
-template <class Ops>
-TESSERA_KERNEL_INLINE void Attend(const AttentionArgs& a) {
+template <class Ops, class T>
+TESSERA_KERNEL_INLINE void AttendAll(const AttentionArgs& a) {
   for (int64_t head = a.head_begin; head < a.head_end; ++head) {
     for (int64_t row = 0; row < a.rows; row += kAttentionRows) {
-      AttendTile<Ops>(a, head, row, Min(kAttentionRows, a.rows - row));
+      AttendTile<Ops, T>(a, head, row, Min(kAttentionRows, a.rows - row));
     }
+  }
+}
+
+template <class Ops>
+TESSERA_KERNEL_INLINE void Attend(const AttentionArgs& a) {
+  if (a.layout.type == KvType::kInt8) {
+    AttendAll<Ops, int8_t>(a);
+  } else {
+    AttendAll<Ops, uint16_t>(a);
   }
 }
 

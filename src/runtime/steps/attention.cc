@@ -18,10 +18,9 @@ void Count(const kernels::AttentionArgs& args, WorkCounters* counters) {
   int64_t seen = 0;  // Over the rows.
   for (int64_t position = args.start; position < end; ++position)
     seen += position + 1 - first_seen_from(position);
-  const int64_t elements = 2 * args.layout.head_dim;  // Of K and V of a position.
-  counters->kv_bytes +=
-      static_cast<uint64_t>((end - first_seen_from(args.start)) * elements) * sizeof(uint16_t);
-  counters->attention_macs += static_cast<uint64_t>(seen * elements * args.group);
+  counters->kv_bytes += static_cast<uint64_t>((end - first_seen_from(args.start)) *
+                                              args.layout.HeadBytes() / args.layout.page_tokens);
+  counters->attention_macs += static_cast<uint64_t>(seen * 2 * args.layout.head_dim * args.group);
 }
 
 /// Item *i and those after it that read the same K and V; *i goes on to the first that does not.
