@@ -51,7 +51,6 @@ def test_text_verbs_say_it_too(verb: str) -> None:
     (("serve", "--model-path", HF), "--model-path: not built yet in this verb"),
     (("compile", HF, "--offline"), "--offline: not built yet"),
     (("compile", HF, "--bs-decode", "0"), '"0": expected whole numbers from 1 to 1048576'),
-    (("run", HF, "--kv-dtype", "q4"), '--kv-dtype "q4": expected f16 or int8'),
     (("run", HF, "--cache-type-k", "q8_0"), "--cache-type-k: name it --kv-dtype"),
     (("run", HF, "--kv-memory", "much"), '"much" is no size'),
     (("run", HF, "-p", "a", "-n", "1e20"), '"1e20": expected a whole number of at least 0'),
@@ -175,6 +174,13 @@ def test_a_window_never_shrinks_in_silence(bundle: Path, tmp_path: Path) -> None
     assert warnings[0].encode() in done.stderr
     assert "--window 65 is more than the 64 tokens" in refused(
         1, "perplexity", bundle, tmp_path / "text", "--window", "65")
+
+
+def test_kv_dtype_is_f16_or_int8(bundle: Path) -> None:
+    text = refused(1, "run", bundle, "--kv-dtype", "q4", "--raw", "-p", "a")
+    assert '--kv-dtype "q4": expected f16 or int8' in text
+    done = tessera("run", bundle, "--kv-dtype", "int8", "--raw", "-p", "a", "-n", "2")
+    assert done.returncode == 0, done.stderr
 
 
 def test_kv_memory_is_bytes(bundle: Path, tmp_path: Path) -> None:
