@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Matmul of every weight format: GOP/s, and GB/s of packed weights. Few rows cycle through copies
-// of the matrix that exceed the caches, so that GB/s is memory's; activations are quantised before.
+// of the matrix that exceed the caches, so that GB/s is memory's; activations are prepared before.
+#include <algorithm>
+
 #include "kernels/pack.h"
 #include "kernels/registry.h"
 
@@ -16,14 +18,20 @@ void Matmul(benchmark::State& state, const Entry* entry) {
   const int64_t bytes = PackedBytes(*entry->weights, n, k);
   const int64_t copies = rows <= kColdRows ? kColdBytes / bytes + 1 : 1;
   const Memory weights(copies * bytes + 64), x(rows * k * 4), out(rows * n * 4);
-  const Memory quantised(QuantisedRowsBytes(rows, k / kBlock * kBlock) + 64);
+  const Memory prepared(
+      std::max(QuantisedRowsBytes(rows, k / kBlock * kBlock), BFloat16RowsBytes(rows, k)) + 64);
   FillRandom(weights.as(), copies * bytes, 1);
   FillNormal(x.as<float>(), rows * k, 2);
   MatmulArgs args{.weights = weights.as(), .n = n, .k = k};
   if (UsesQuantisedRows(*entry->weights)) {
-    args.q = MakeQuantisedRows(quantised.as(), rows, k);
+    args.q = MakeQuantisedRows(prepared.as(), rows, k);
     SelectRowKernels(ReadIsa()).quantise(
         {.x = x.as<float>(), .ldx = k, .k = k, .row_begin = 0, .row_end = rows, .out = args.q});
+  }
+  if (UsesBFloat16Rows(*entry->weights)) {
+    args.b = MakeBFloat16Rows(prepared.as(), rows);
+    SelectRowKernels(ReadIsa()).round(
+        {.x = x.as<float>(), .ldx = k, .k = k, .row_begin = 0, .row_end = rows, .out = args.b});
   }
   args.x = x.as<float>();
   args.ldx = k;

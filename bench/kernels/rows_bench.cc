@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Kernels over rows of activations: norm, quantise, gates, rope, sums. Billions of floats a second.
+// Kernels over rows of activations: norm, quantise, round, gates, rope, sums. Billions of floats a
+// second.
+#include <algorithm>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -16,14 +18,14 @@ struct RowData {
         k(columns),
         x(rows * k * 8),
         out(rows * k * 8),
-        quantised(QuantisedRowsBytes(rows, k)),
+        prepared(std::max(QuantisedRowsBytes(rows, k), BFloat16RowsBytes(rows, k))),
         table(static_cast<size_t>(rows * k), 0.5f) {
     FillNormal(x.as<float>(), rows * k * 2, 4);
     std::memset(out.as(), 0, static_cast<size_t>(rows * k * 8));
     for (int64_t i = 0; i < rows; ++i) positions.push_back(static_cast<int32_t>(i));
   }
   int64_t rows, k;
-  Memory x, out, quantised;
+  Memory x, out, prepared;
   std::vector<float> table;  // [rows][32][2] of cos and sin are within it for heads of 64.
   std::vector<int32_t> positions;
 };
@@ -33,7 +35,15 @@ void Run(QuantiseFn run, const RowData& d) {
        .ldx = d.k,
        .k = d.k,
        .row_end = d.rows,
-       .out = MakeQuantisedRows(d.quantised.as(), d.rows, d.k)});
+       .out = MakeQuantisedRows(d.prepared.as(), d.rows, d.k)});
+}
+
+void Run(RoundFn run, const RowData& d) {
+  run({.x = d.x.as<float>(),
+       .ldx = d.k,
+       .k = d.k,
+       .row_end = d.rows,
+       .out = MakeBFloat16Rows(d.prepared.as(), d.rows)});
 }
 
 void Run(RmsNormFn run, const RowData& d) {
@@ -45,7 +55,8 @@ void Run(RmsNormFn run, const RowData& d) {
        .row_end = d.rows,
        .out = d.out.as<float>(),
        .ld_out = d.k,
-       .q = MakeQuantisedRows(d.quantised.as(), d.rows, d.k)});
+       .q = MakeQuantisedRows(d.prepared.as(), d.rows, d.k),
+       .b = MakeBFloat16Rows(d.prepared.as(), d.rows)});
 }
 
 void Run(GatedFn run, const RowData& d) {

@@ -17,7 +17,7 @@
 namespace tessera::bundle {
 
 /// Raised when a reader of the version before could misread a bundle.
-inline constexpr int64_t kBundleFormatVersion = 1;
+inline constexpr int64_t kBundleFormatVersion = 2;
 
 inline constexpr std::string_view kManifestFile = "manifest.json";
 inline constexpr std::string_view kConfigFile = "config.json";

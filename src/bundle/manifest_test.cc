@@ -51,8 +51,8 @@ TEST(Manifest, RoundTrips) {
 
 TEST(Manifest, RefusesAnotherFormatVersionNamingBoth) {
   const std::string text =
-      Replaced(WriteManifest(Sample()), "\"format_version\": 1", "\"format_version\": 99");
-  EXPECT_THAT(ErrorOf(text), HasSubstr("bundle format version 99, this program reads 1"));
+      Replaced(WriteManifest(Sample()), "\"format_version\": 2", "\"format_version\": 99");
+  EXPECT_THAT(ErrorOf(text), HasSubstr("bundle format version 99, this program reads 2"));
 }
 
 TEST(Manifest, RefusesNamesThatLeaveTheFolder) {

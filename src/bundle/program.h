@@ -53,6 +53,7 @@ struct Weight {
 enum class BufferKind : uint8_t {
   kFloat,      // "f32": [rows][columns]
   kQuantised,  // "q8": int8 codes in blocks of 32 with their scales (kernels/matmul.h)
+  kBFloat16,   // "bf16": numbers rounded to bfloat16, in blocks of 32
 };
 
 struct Buffer {

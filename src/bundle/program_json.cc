@@ -24,8 +24,8 @@ using Words = std::pair<std::string_view, T>;
 
 constexpr std::array<Words<WeightLayout>, 2> kLayouts = {
     {{"p8", WeightLayout::kPacked8}, {"rows", WeightLayout::kRows}}};
-constexpr std::array<Words<BufferKind>, 2> kKinds = {
-    {{"f32", BufferKind::kFloat}, {"q8", BufferKind::kQuantised}}};
+constexpr std::array<Words<BufferKind>, 3> kKinds = {
+    {{"f32", BufferKind::kFloat}, {"q8", BufferKind::kQuantised}, {"bf16", BufferKind::kBFloat16}}};
 constexpr std::array<Words<Activation>, 2> kActivations = {
     {{"silu", Activation::kSilu}, {"gelu_tanh", Activation::kGeluTanh}}};
 constexpr std::array<std::string_view, 6> kStepNames = {"embed",   "qkv",   "attention",

@@ -57,7 +57,10 @@ Status VerifyWeight(const Weight& weight) {
   if (weight.k % block != 0)
     return Wrong("weight {}: k {} is not a multiple of the {} elements of a block", weight.entry,
                  weight.k, block);
-  if (weight.k % weight.segments != 0 || (weight.k / weight.segments) % block != 0)
+  // Bfloat16 activations come in blocks, too.
+  const bool in_blocks = InputKind(weight.dtype) == BufferKind::kBFloat16 && weight.segments > 1;
+  if (weight.k % weight.segments != 0 || (weight.k / weight.segments) % block != 0 ||
+      (in_blocks && (weight.k / weight.segments) % kQuantBlock != 0))
     return Wrong("weight {}: k {} does not divide into {} segments of whole blocks", weight.entry,
                  weight.k, weight.segments);
   if (weight.layout == WeightLayout::kRows && weight.segments != 1)
@@ -85,10 +88,10 @@ class StepVerifier {
     TESSERA_RETURN_IF_ERROR(NeedHeads("k", step.k, dims_.kv_heads));
     TESSERA_RETURN_IF_ERROR(NeedHeads("v", step.v, dims_.kv_heads));
     // One input buffer serves all three.
-    const bool quantised = ReadsQuantisedRows(WeightAt(step.q.weight).dtype);
-    if (quantised != ReadsQuantisedRows(WeightAt(step.k.weight).dtype) ||
-        quantised != ReadsQuantisedRows(WeightAt(step.v.weight).dtype))
-      return Wrong("q, k and v mix formats with int8 and float activations");
+    const BufferKind input = InputKind(WeightAt(step.q.weight).dtype);
+    if (input != InputKind(WeightAt(step.k.weight).dtype) ||
+        input != InputKind(WeightAt(step.v.weight).dtype))
+      return Wrong("q, k and v mix formats that read different activations (int8, bf16, f32)");
     if (step.bias)
       TESSERA_RETURN_IF_ERROR(
           NeedVector(*step.bias, (dims_.heads + 2 * dims_.kv_heads) * dims_.head_dim));
@@ -105,7 +108,7 @@ class StepVerifier {
     TESSERA_RETURN_IF_ERROR(NeedBuffer(step.out, dims_.heads * dims_.head_dim));
     const Buffer& out = program_.buffers[static_cast<size_t>(step.out)];
     const int64_t head_columns = dims_.heads / dims_.kv_heads * dims_.head_dim;
-    if (out.kind == BufferKind::kQuantised && head_columns % kQuantBlock != 0)
+    if (out.kind != BufferKind::kFloat && head_columns % kQuantBlock != 0)
       return Wrong("{} columns of a KV head's query heads are no whole blocks of {}", head_columns,
                    kQuantBlock);
     if (!std::isfinite(step.scale) || !std::isfinite(step.softcap) || step.softcap < 0 ||
@@ -133,9 +136,8 @@ class StepVerifier {
       return Wrong("{} columns are not a multiple of {}", out.columns, kGroupRows);
     if (!step.up) return {};
     TESSERA_RETURN_IF_ERROR(NeedMatmul(*step.up, rows, dims_.hidden));
-    if (ReadsQuantisedRows(WeightAt(step.gate).dtype) !=
-        ReadsQuantisedRows(WeightAt(*step.up).dtype))
-      return Wrong("gate and up mix formats with int8 and float activations");
+    if (InputKind(WeightAt(step.gate).dtype) != InputKind(WeightAt(*step.up).dtype))
+      return Wrong("gate and up mix formats that read different activations (int8, bf16, f32)");
     return {};
   }
 
@@ -190,7 +192,7 @@ class StepVerifier {
     TESSERA_RETURN_IF_ERROR(NeedWeight(index, n, k == 0 ? weight.k : k));
     if (weight.layout != WeightLayout::kPacked8)
       return Wrong("weight {} is not packed", weight.entry);
-    if (ReadsQuantisedRows(weight.dtype) && weight.k % kQuantBlock != 0)
+    if (InputKind(weight.dtype) == BufferKind::kQuantised && weight.k % kQuantBlock != 0)
       return Wrong("weight {}: k {} is no multiple of {}", weight.entry, weight.k, kQuantBlock);
     return {};
   }
@@ -226,8 +228,8 @@ class StepVerifier {
   Status NeedInput(BufferIndex index, const Weight& weight) const {
     TESSERA_RETURN_IF_ERROR(NeedBuffer(index, weight.k));
     const Buffer& buffer = program_.buffers[static_cast<size_t>(index)];
-    // A float buffer is quantised by the step where its weight wants that; the way back is lost.
-    if (buffer.kind == BufferKind::kQuantised && !ReadsQuantisedRows(weight.dtype))
+    // A float buffer is brought into another form by the step that reads it; the way back is lost.
+    if (buffer.kind != BufferKind::kFloat && buffer.kind != InputKind(weight.dtype))
       return Wrong("buffer {} has the wrong kind for weight {} of type {}", buffer.name,
                    weight.entry, tensor::Name(weight.dtype));
     return {};
@@ -288,8 +290,9 @@ Status VerifyFlow(const Program& program) {
 
 }  // namespace
 
-bool ReadsQuantisedRows(tensor::DType dtype) {
-  return tensor::IsQuantised(dtype);
+BufferKind InputKind(tensor::DType dtype) {
+  if (dtype == tensor::DType::kBF16) return BufferKind::kBFloat16;
+  return tensor::IsQuantised(dtype) ? BufferKind::kQuantised : BufferKind::kFloat;
 }
 
 Status VerifyProgram(const Program& program) {
@@ -301,7 +304,7 @@ Status VerifyProgram(const Program& program) {
   for (const Weight& weight : program.weights) TESSERA_RETURN_IF_ERROR(VerifyWeight(weight));
   for (const Buffer& buffer : program.buffers)
     if (buffer.columns < 1 ||
-        (buffer.kind == BufferKind::kQuantised && buffer.columns % kQuantBlock != 0))
+        (buffer.kind != BufferKind::kFloat && buffer.columns % kQuantBlock != 0))
       return Wrong("buffer {} has {} columns, expected whole blocks of {}", buffer.name,
                    buffer.columns, kQuantBlock);
   TESSERA_RETURN_IF_ERROR(VerifyOrder(program));

@@ -16,8 +16,8 @@ namespace tessera::bundle {
 ///  1. dims fit each other: kv_heads divides heads, head_dim is a multiple of 8 and at most 256,
 ///     page_tokens a multiple of 16;
 ///  2. every index points into its table; ropes have rotary_dim / 2 finite frequencies;
-///  3. weights: whole segments, of whole blocks; vectors are F32 rows; buffers of kind q8 have
-///     whole blocks of 32 columns;
+///  3. weights: whole segments, of whole blocks; vectors are F32 rows; buffers of kind q8 or
+///     bf16 have whole blocks of 32 columns;
 ///  4. the steps are: embed, then qkv, attention, project, gated, project for layers 0, 1, ... in
 ///     order, then head;
 ///  5. shapes agree along every step, and a buffer has the kind its reader's weight needs.
@@ -27,7 +27,8 @@ Status VerifyProgram(const Program& program);
 /// checked those) and aligned to 64. kDataLoss naming the entry.
 Status VerifyArchive(const Program& program, const formats::ParameterIndex& archive);
 
-/// Whether the matmul of this format reads int8 activations. Equal to the kernels' own rule.
-bool ReadsQuantisedRows(tensor::DType dtype);
+/// What the matmul of this format reads: int8 codes, bfloat16 or float32. Equal to the kernels' own
+/// rule.
+BufferKind InputKind(tensor::DType dtype);
 
 }  // namespace tessera::bundle

@@ -106,6 +106,7 @@ json::Object MachineJson(const Topology& topology, const MachineRates& rates) {
           {"threads", rates.threads},
           {"read_bytes_per_second", rates.read_bytes},
           {"float_ops_per_second", rates.float_ops},
+          {"bfloat16_ops_per_second", rates.bfloat16_ops},
           {"int5_ops_per_second", rates.int5_ops},
           {"int6_ops_per_second", rates.int6_ops},
           {"int8_ops_per_second", rates.int8_ops},

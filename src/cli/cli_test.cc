@@ -199,7 +199,7 @@ TEST(ModelArgument, SaysWhatAModelMayBeWhenNothingIsThere) {
   EXPECT_THAT(RequireBundle(dir.path().string()).message(),
               HasSubstr("its manifest.json is not one of Tessera's"));
   ASSERT_TRUE(WriteFileAtomic(dir.path() / "manifest.json",
-                              R"({"format_version": 1, "tessera_version": "0.1", "mo)")
+                              R"({"format_version": 2, "tessera_version": "0.1", "mo)")
                   .ok());  // Damaged, but ours.
   EXPECT_EQ(*ResolveModel(dir.path().string()), ModelKind::kBundle);
   EXPECT_TRUE(RequireBundle(dir.path().string()).ok());

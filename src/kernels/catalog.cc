@@ -17,6 +17,7 @@ constexpr auto kAvx2 = KernelIsa::kAvx2;
 constexpr auto kAvxVnni = KernelIsa::kAvxVnni;
 constexpr auto kAvx512 = KernelIsa::kAvx512;
 constexpr auto kVnni = KernelIsa::kAvx512Vnni;
+constexpr auto kBf16 = KernelIsa::kAvx512Bf16;
 constexpr auto kRef = KernelIsa::kRef;
 constexpr auto kAny = RowsClass::kAny;
 constexpr auto kOne = RowsClass::kOne;
@@ -77,10 +78,11 @@ const Entry kCatalog[] = {
   {Op::kMatmul, DType::kQ6_K, kMany, kAvx2, "matmul.q6_k.p8.gemm.avx2", &avx2::MatmulRows<DType::kQ6_K>},
   {Op::kMatmul, DType::kF32, kMany, kAvx512, "matmul.f32.p8.gemm.avx512", &avx512::MatmulFloat<DType::kF32>},
   {Op::kMatmul, DType::kF16, kMany, kAvx512, "matmul.f16.p8.gemm.avx512", &avx512::MatmulFloat<DType::kF16>},
-  {Op::kMatmul, DType::kBF16, kMany, kAvx512, "matmul.bf16.p8.gemm.avx512", &avx512::MatmulFloat<DType::kBF16>},
+  {Op::kMatmul, DType::kBF16, kAny, kBf16, "matmul.bf16.p8.avx512_bf16", &avx512::MatmulDotBFloat16},
+  {Op::kMatmul, DType::kBF16, kMany, kAvx512, "matmul.bf16.p8.gemm.avx512", &avx512::MatmulBFloat16},
   {Op::kMatmul, DType::kF32, kAny, kAvx2, "matmul.f32.p8.avx2", &avx2::MatmulFloat<DType::kF32>},
   {Op::kMatmul, DType::kF16, kAny, kAvx2, "matmul.f16.p8.avx2", &avx2::MatmulFloat<DType::kF16>},
-  {Op::kMatmul, DType::kBF16, kAny, kAvx2, "matmul.bf16.p8.avx2", &avx2::MatmulFloat<DType::kBF16>},
+  {Op::kMatmul, DType::kBF16, kAny, kAvx2, "matmul.bf16.p8.avx2", &avx2::MatmulBFloat16},
 
   {Op::kMatmul, DType::kQ4_0, kAny, kRef, "matmul.q4_0.p8.ref", &ref::Matmul<DType::kQ4_0>},
   {Op::kMatmul, DType::kQ4_1, kAny, kRef, "matmul.q4_1.p8.ref", &ref::Matmul<DType::kQ4_1>},
@@ -95,8 +97,10 @@ const Entry kCatalog[] = {
   {Op::kMatmul, DType::kBF16, kAny, kRef, "matmul.bf16.p8.ref", &ref::Matmul<DType::kBF16>},
 
   {Op::kQuantise, kNone, kAny, kAvx2, "quantise.avx2", &avx2::Quantise},
+  {Op::kRound, kNone, kAny, kAvx2, "round.avx2", &avx2::Round},
   {Op::kRmsNorm, kNone, kAny, kAvx2, "rms_norm.avx2", &avx2::RmsNorm},
   {Op::kRmsNormQuantise, kNone, kAny, kAvx2, "rms_norm_quantise.avx2", &avx2::RmsNormQuantise},
+  {Op::kRmsNormRound, kNone, kAny, kAvx2, "rms_norm_round.avx2", &avx2::RmsNormRound},
   {Op::kAdd, kNone, kAny, kAvx2, "add.avx2", &avx2::Add},
   {Op::kMul, kNone, kAny, kAvx2, "mul.avx2", &avx2::Mul},
   {Op::kSiluGate, kNone, kAny, kAvx2, "silu_gate.avx2", &avx2::SiluGate},
@@ -108,8 +112,10 @@ const Entry kCatalog[] = {
   {Op::kAttention, kNone, kAny, kAvx2, "attention.avx2", &avx2::Attention},
 
   {Op::kQuantise,        kNone, kAny, kRef, "quantise.ref",          &ref::Quantise},
+  {Op::kRound,           kNone, kAny, kRef, "round.ref",             &ref::Round},
   {Op::kRmsNorm,         kNone, kAny, kRef, "rms_norm.ref",          &ref::RmsNorm},
   {Op::kRmsNormQuantise, kNone, kAny, kRef, "rms_norm_quantise.ref", &ref::RmsNormQuantise},
+  {Op::kRmsNormRound,    kNone, kAny, kRef, "rms_norm_round.ref",    &ref::RmsNormRound},
   {Op::kAdd,             kNone, kAny, kRef, "add.ref",               &ref::Add},
   {Op::kMul,             kNone, kAny, kRef, "mul.ref",               &ref::Mul},
   {Op::kSiluGate,        kNone, kAny, kRef, "silu_gate.ref",         &ref::SiluGate},
@@ -121,8 +127,9 @@ const Entry kCatalog[] = {
 };
 // clang-format on
 
-constexpr std::array kIsas = {KernelIsa::kAvx2,       KernelIsa::kAvxVnni, KernelIsa::kAvx512,
-                              KernelIsa::kAvx512Vnni, KernelIsa::kAmxInt8, KernelIsa::kNeon};
+constexpr std::array kIsas = {KernelIsa::kAvx2,       KernelIsa::kAvxVnni,    KernelIsa::kAvx512,
+                              KernelIsa::kAvx512Vnni, KernelIsa::kAvx512Bf16, KernelIsa::kAmxInt8,
+                              KernelIsa::kNeon};
 
 /// The format part of an entry's name: "q4_1.p8". The reference row defines it.
 std::string_view FormatPart(const Entry& reference) {
@@ -140,13 +147,21 @@ bool HasCell(const Entry& reference, KernelIsa isa) {
   return false;
 }
 
-/// Whether an ISA could serve the cell at all: dot-product ISAs are for int8 activations.
+/// Whether an ISA could serve the cell at all: dot-product ISAs are for int8 or bfloat16
+/// activations.
 bool Applies(const Entry& reference, KernelIsa isa) {
+  if (isa == KernelIsa::kAvx512Bf16) return reference.weights == DType::kBF16;
   const bool dot =
       isa == KernelIsa::kAvxVnni || isa == KernelIsa::kAvx512Vnni || isa == KernelIsa::kAmxInt8;
   if (!dot) return true;
   return reference.op == Op::kMatmul && reference.weights != DType::kF32 &&
          reference.weights != DType::kF16 && reference.weights != DType::kBF16;
+}
+
+/// Whether this CPU's vdpbf16ps may be used, or cannot be asked because it has none.
+bool DotIsTrusted() {
+  static const bool trusted = !ReadIsa().avx512_bf16 || avx512::DotKeepsContract();
+  return trusted;
 }
 
 template <class Fn>
@@ -162,10 +177,14 @@ std::string_view Name(Op op) {
       return "matmul";
     case Op::kQuantise:
       return "quantise";
+    case Op::kRound:
+      return "round";
     case Op::kRmsNorm:
       return "rms_norm";
     case Op::kRmsNormQuantise:
       return "rms_norm_quantise";
+    case Op::kRmsNormRound:
+      return "rms_norm_round";
     case Op::kAdd:
       return "add";
     case Op::kMul:
@@ -198,6 +217,8 @@ std::string_view Name(KernelIsa isa) {
       return "avx512";
     case KernelIsa::kAvx512Vnni:
       return "avx512_vnni";
+    case KernelIsa::kAvx512Bf16:
+      return "avx512_bf16";
     case KernelIsa::kAmxInt8:
       return "amx_int8";
     case KernelIsa::kNeon:
@@ -222,6 +243,8 @@ bool Runs(KernelIsa isa, const Isa& machine) {
       return machine.avx512;
     case KernelIsa::kAvx512Vnni:
       return machine.avx512_vnni;
+    case KernelIsa::kAvx512Bf16:
+      return machine.avx512_bf16 && DotIsTrusted();
     case KernelIsa::kAmxInt8:
       return machine.amx_int8;
     case KernelIsa::kNeon:
@@ -249,8 +272,10 @@ const Entry* FindByName(std::string_view name, const Isa& machine) {
 
 RowKernels SelectRowKernels(const Isa& machine) {
   return {.quantise = FunctionOf<QuantiseFn>(Op::kQuantise, machine),
+          .round = FunctionOf<RoundFn>(Op::kRound, machine),
           .rms_norm = FunctionOf<RmsNormFn>(Op::kRmsNorm, machine),
           .rms_norm_quantise = FunctionOf<RmsNormFn>(Op::kRmsNormQuantise, machine),
+          .rms_norm_round = FunctionOf<RmsNormFn>(Op::kRmsNormRound, machine),
           .add = FunctionOf<BinaryFn>(Op::kAdd, machine),
           .mul = FunctionOf<BinaryFn>(Op::kMul, machine),
           .silu_gate = FunctionOf<GatedFn>(Op::kSiluGate, machine),

@@ -24,8 +24,10 @@ namespace tessera::kernels {
 enum class Op : uint8_t {
   kMatmul,
   kQuantise,
+  kRound,
   kRmsNorm,
   kRmsNormQuantise,
+  kRmsNormRound,
   kAdd,
   kMul,
   kSiluGate,
@@ -39,9 +41,18 @@ enum class Op : uint8_t {
 /// Which numbers of rows an entry is meant for. Any entry is correct for any number of rows.
 enum class RowsClass : uint8_t { kAny, kOne, kMany };
 
-enum class KernelIsa : uint8_t { kRef, kAvx2, kAvxVnni, kAvx512, kAvx512Vnni, kAmxInt8, kNeon };
+enum class KernelIsa : uint8_t {
+  kRef,
+  kAvx2,
+  kAvxVnni,
+  kAvx512,
+  kAvx512Vnni,
+  kAvx512Bf16,
+  kAmxInt8,
+  kNeon
+};
 
-using KernelFn = std::variant<MatmulFn, QuantiseFn, RmsNormFn, BinaryFn, GatedFn, RopeFn,
+using KernelFn = std::variant<MatmulFn, QuantiseFn, RoundFn, RmsNormFn, BinaryFn, GatedFn, RopeFn,
                               FloatToHalfFn, KvWriteFn, AttentionFn>;
 
 struct Entry {
@@ -59,7 +70,9 @@ std::string_view Name(KernelIsa isa);
 /// Every entry, best first within its (op, weights).
 std::span<const Entry> Catalog();
 
-/// Whether the machine can run the entry's ISA.
+/// Whether the machine can run the entry's ISA. For AVX512_BF16 also whether this CPU's dot product
+/// gives the bits of matmul.h: it is tried once, on a few vectors. A CPU without the instruction
+/// cannot know, and may still plan for a machine with it.
 bool Runs(KernelIsa isa, const Isa& machine);
 
 /// The best entry; null only when no kernel exists at all (a weight format that we do not pack).
@@ -74,8 +87,10 @@ const Entry* FindByName(std::string_view name, const Isa& machine);
 /// All operations without weights, resolved: what an executor keeps.
 struct RowKernels {
   QuantiseFn quantise;
+  RoundFn round;
   RmsNormFn rms_norm;
   RmsNormFn rms_norm_quantise;
+  RmsNormFn rms_norm_round;
   BinaryFn add;
   BinaryFn mul;
   GatedFn silu_gate;

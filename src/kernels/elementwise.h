@@ -32,6 +32,18 @@ struct QuantiseArgs {
 };
 using QuantiseFn = void (*)(const QuantiseArgs&);
 
+/// bfloat16, to nearest with ties to even; a NaN stays a quiet one. Writes rows [row_begin,
+/// row_end) of `out`, whole blocks: values at or beyond k are +0. Any k >= 1.
+struct RoundArgs {
+  const float* x = nullptr;
+  int64_t ldx = 0;
+  int64_t k = 0;
+  int64_t row_begin = 0;
+  int64_t row_end = 0;
+  BFloat16Rows out = {};
+};
+using RoundFn = void (*)(const RoundArgs&);
+
 /// out = (x * r) * weight, r = 1 / sqrt(sum(x*x) / k + eps), sum by fma in the order above.
 /// In place allowed. Also for q/k head norms: a head is a row (ldx = head_dim).
 struct RmsNormArgs {
@@ -45,6 +57,7 @@ struct RmsNormArgs {
   float* out = nullptr;  // RmsNorm only
   int64_t ld_out = 0;
   QuantisedRows q = {};  // RmsNormQuantise only (k % 32 == 0): same as norm, then quantise
+  BFloat16Rows b = {};   // RmsNormRound only: same as norm, then round
 };
 using RmsNormFn = void (*)(const RmsNormArgs&);
 

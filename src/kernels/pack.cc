@@ -27,6 +27,11 @@ int64_t FloatBytes(DType dtype) {
   }
 }
 
+/// Inputs of one row that lie side by side in a group of a float format.
+int64_t FloatRun(DType dtype) {
+  return dtype == DType::kBF16 ? 2 : 1;
+}
+
 /// Bytes of one block of 32 inputs x 8 rows of the simple formats; 0 for others.
 int64_t SimpleBytes(DType dtype) {
   switch (dtype) {
@@ -45,13 +50,16 @@ int64_t SimpleBytes(DType dtype) {
   }
 }
 
-void PackFloatGroup(int64_t size, int64_t k, const Rows& rows, std::byte* packed) {
-  for (int64_t i = 0; i < k; ++i) {
-    for (int64_t j = 0; j < kGroupRows; ++j, packed += size) {
-      if (rows[j]) {
-        std::memcpy(packed, rows[j] + i * size, size);
+/// `kBytes` of every row in turn, until `row_bytes` of each are there; what is missing is zero.
+template <int64_t kBytes>
+void PackFloatGroup(int64_t row_bytes, const Rows& rows, std::byte* packed) {
+  for (int64_t at = 0; at < row_bytes; at += kBytes) {
+    for (int64_t j = 0; j < kGroupRows; ++j, packed += kBytes) {
+      if (rows[j] && at + kBytes <= row_bytes) {
+        std::memcpy(packed, rows[j] + at, kBytes);
       } else {
-        std::memset(packed, 0, size);
+        std::memset(packed, 0, kBytes);
+        if (rows[j]) std::memcpy(packed, rows[j] + at, row_bytes - at);
       }
     }
   }
@@ -92,7 +100,8 @@ void PackSimpleGroup(int64_t k, const Rows& rows, std::byte* packed) {
 
 void UnpackFloatRow(DType dtype, int64_t k, const std::byte* group, int64_t j, float* out) {
   for (int64_t i = 0; i < k; ++i) {
-    const int64_t at = i * kGroupRows + j;
+    const int64_t run = FloatRun(dtype);
+    const int64_t at = (i / run * kGroupRows + j) * run + i % run;
     if (dtype == DType::kF32) std::memcpy(out + i, group + 4 * at, 4);
     if (dtype == DType::kF16) out[i] = ref::HalfAt(group, at);
     if (dtype == DType::kBF16) out[i] = ref::BFloat16ToFloat(ref::LoadU16(group + 2 * at));
@@ -145,9 +154,16 @@ bool UsesQuantisedRows(DType dtype) {
   return FloatBytes(dtype) == 0;
 }
 
+bool UsesBFloat16Rows(DType dtype) {
+  return dtype == DType::kBF16;
+}
+
 int64_t GroupBytes(DType dtype, int64_t k) {
   TESSERA_DCHECK(CanPack(dtype, k));
-  if (FloatBytes(dtype)) return k * kGroupRows * FloatBytes(dtype);
+  if (FloatBytes(dtype)) {
+    const int64_t run = FloatRun(dtype);
+    return (k + run - 1) / run * run * kGroupRows * FloatBytes(dtype);
+  }
   if (SimpleBytes(dtype)) return k / kBlock * SimpleBytes(dtype);
   return k / kSuperBlock * SuperBytes(dtype);
 }
@@ -172,7 +188,11 @@ void PackGroup(DType dtype, int64_t k, const Rows& rows, std::byte* packed) {
       break;
   }
   TESSERA_CHECK(CanPack(dtype, k));
-  if (FloatBytes(dtype)) return PackFloatGroup(FloatBytes(dtype), k, rows, packed);
+  if (FloatBytes(dtype)) {
+    const int64_t row_bytes = k * FloatBytes(dtype);
+    if (dtype == DType::kF16) return PackFloatGroup<2>(row_bytes, rows, packed);
+    return PackFloatGroup<4>(row_bytes, rows, packed);  // One F32, or two BF16.
+  }
   PackSuperGroup(dtype, k, rows, packed);
 }
 

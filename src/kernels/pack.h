@@ -8,7 +8,8 @@
 // their bytes (a lossless permutation of the GGUF blocks); the last group is filled up with rows
 // of zero bytes, which are zero weights. layout.h gives every offset.
 //
-//   F32 F16 BF16        [k][8 rows]                                           any k >= 1
+//   F32 F16             [k][8 rows]                                           any k >= 1
+//   BF16                [ceil(k/2)][8 rows][2 inputs], an odd last input beside +0
 //   Q4_0                per pair of blocks: 2 x 8 f16 d, 2 x 128 B nibbles    k % 32 == 0
 //   Q4_1                per block: 8 f16 d, 8 f16 m, 128 B nibbles
 //   Q8_0                per pair of blocks: 2 x 8 f16 d, 2 x 256 B int8
@@ -44,8 +45,10 @@ constexpr int64_t GroupCount(int64_t n) {
 /// Whether P8 exists for the type and row length.
 bool CanPack(tensor::DType dtype, int64_t k);
 
-/// Whether the matmul of this packed type reads int8 activations (else float32).
+/// What the matmul of this packed type reads: int8 activations, bfloat16 ones, or neither
+/// (float32).
 bool UsesQuantisedRows(tensor::DType dtype);
+bool UsesBFloat16Rows(tensor::DType dtype);
 
 /// Bytes of one group, and of a whole packed matrix. Requires CanPack(dtype, k).
 int64_t GroupBytes(tensor::DType dtype, int64_t k);

@@ -20,7 +20,7 @@ namespace tessera::kernels {
 
 /// What the mix computes. The dot products of bytes are exact in int32 for weight codes of so many
 /// bits and int8 activations: narrower codes may be added up longer in int16.
-enum class Mix : uint8_t { kFloatFma, kDot5Bits, kDot6Bits, kDot8Bits };
+enum class Mix : uint8_t { kFloatFma, kDotBFloat16, kDot5Bits, kDot6Bits, kDot8Bits };
 
 struct Probe {
   Mix mix;

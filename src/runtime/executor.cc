@@ -15,34 +15,77 @@ namespace {
 using bundle::BufferKind;
 
 uint64_t BufferBytes(BufferKind kind, int64_t rows, int64_t columns) {
-  return static_cast<uint64_t>(kind == BufferKind::kQuantised
-                                   ? kernels::QuantisedRowsBytes(rows, columns)
-                                   : rows * columns * static_cast<int64_t>(sizeof(float)));
+  switch (kind) {
+    case BufferKind::kQuantised:
+      return static_cast<uint64_t>(kernels::QuantisedRowsBytes(rows, columns));
+    case BufferKind::kBFloat16:
+      return static_cast<uint64_t>(kernels::BFloat16RowsBytes(rows, columns));
+    case BufferKind::kFloat:
+      break;
+  }
+  return static_cast<uint64_t>(rows * columns) * sizeof(float);
 }
 
-/// Rows that a step prepares for its matmul, in either form.
+/// Rows that a step prepares for its matmul, in any form.
 uint64_t PreparedBytes(int64_t rows, int64_t columns) {
-  const uint64_t floats = BufferBytes(BufferKind::kFloat, rows, columns);
-  if (columns % kernels::kBlock != 0) return floats;  // No int8 form, and no weight wants it.
-  return std::max(floats, BufferBytes(BufferKind::kQuantised, rows, columns));
+  const uint64_t bytes = std::max(BufferBytes(BufferKind::kFloat, rows, columns),
+                                  BufferBytes(BufferKind::kBFloat16, rows, columns));
+  if (columns % kernels::kBlock != 0) return bytes;  // No int8 form, and no weight wants it.
+  return std::max(bytes, BufferBytes(BufferKind::kQuantised, rows, columns));
+}
+
+/// The norm that writes rows of this kind.
+kernels::RmsNormFn NormFor(const kernels::RowKernels& kernels, BufferKind kind) {
+  switch (kind) {
+    case BufferKind::kQuantised:
+      return kernels.rms_norm_quantise;
+    case BufferKind::kBFloat16:
+      return kernels.rms_norm_round;
+    case BufferKind::kFloat:
+      break;
+  }
+  return kernels.rms_norm;
 }
 
 }  // namespace
 
-kernels::QuantisedRows ViewFrom(kernels::QuantisedRows q, int64_t row, int64_t column) {
-  TESSERA_DCHECK(column % kernels::kBlock == 0);
-  const int64_t at = column / kernels::kBlock * q.rows + row;
-  q.codes += at * kernels::kBlock;
-  q.scales += at;
-  q.scaled_sums += at;
-  q.sums += at;
-  q.half_sums += 2 * at;
-  return q;
+Activations Activations::In(std::byte* memory, BufferKind kind, int64_t rows, int64_t columns) {
+  Activations view;
+  view.kind = kind;
+  switch (kind) {
+    case BufferKind::kFloat:
+      view.x = reinterpret_cast<float*>(memory);
+      view.ldx = columns;
+      break;
+    case BufferKind::kQuantised:
+      view.q = kernels::MakeQuantisedRows(memory, rows, columns);
+      break;
+    case BufferKind::kBFloat16:
+      view.b = kernels::MakeBFloat16Rows(memory, rows);
+      break;
+  }
+  return view;
 }
 
-Activations Activations::FromRow(int64_t row) const {
-  if (x != nullptr) return {{}, x + row * ldx, ldx};
-  return {ViewFrom(q, row, 0), nullptr, 0};
+Activations Activations::From(int64_t row, int64_t column) const {
+  Activations view = *this;
+  if (kind == BufferKind::kFloat) {
+    view.x += row * ldx + column;
+    return view;
+  }
+  TESSERA_DCHECK(column % kernels::kBlock == 0);
+  const int64_t block = column / kernels::kBlock;
+  if (kind == BufferKind::kBFloat16) {
+    view.b.values += (block * b.rows + row) * kernels::kBlock;
+    return view;
+  }
+  const int64_t at = block * q.rows + row;
+  view.q.codes += at * kernels::kBlock;
+  view.q.scales += at;
+  view.q.scaled_sums += at;
+  view.q.sums += at;
+  view.q.half_sums += 2 * at;
+  return view;
 }
 
 Executor::Executor(const bundle::Program& program, std::vector<BoundWeight> weights, KvMemory* kv,
@@ -156,34 +199,37 @@ float* Executor::floats(bundle::BufferIndex index) const {
   return arena_.As<float>(buffer_slots_[static_cast<size_t>(index)]);
 }
 
-kernels::QuantisedRows Executor::quantised(bundle::BufferIndex index) const {
-  TESSERA_DCHECK(kind(index) == BufferKind::kQuantised);
-  return kernels::MakeQuantisedRows(arena_.At(buffer_slots_[static_cast<size_t>(index)]),
-                                    rows_->rows(), columns(index));
+Activations Executor::activations(bundle::BufferIndex index) const {
+  return Activations::In(arena_.At(buffer_slots_[static_cast<size_t>(index)]), kind(index),
+                         rows_->rows(), columns(index));
 }
 
-Activations Executor::Input(bundle::BufferIndex index, bool quantised, Worker* worker) {
-  if (kind(index) == BufferKind::kQuantised) return {this->quantised(index), nullptr, 0};
-  const int64_t width = columns(index);
-  if (!quantised) return {{}, floats(index), width};
-  const int64_t rows = rows_->rows();
+void Executor::Convert(const float* x, int64_t ldx, int64_t columns, int64_t rows,
+                       const Activations& to) const {
+  if (to.kind == BufferKind::kBFloat16) {
+    kernels_.round({.x = x, .ldx = ldx, .k = columns, .row_end = rows, .out = to.b});
+    return;
+  }
+  TESSERA_DCHECK(to.kind == BufferKind::kQuantised);
+  kernels_.quantise({.x = x, .ldx = ldx, .k = columns, .row_end = rows, .out = to.q});
+}
+
+Activations Executor::Input(bundle::BufferIndex index, BufferKind kind, Worker* worker) {
+  const Activations in = activations(index);
+  if (in.kind == kind) return in;
+  const int64_t rows = rows_->rows(), width = columns(index);
   const bool shared = rows > kRedundantRows && worker->count > 1;
   std::byte* memory = rows > kRedundantRows ? arena_.At(norm_slot_) : worker->norm;
-  const Activations result{kernels::MakeQuantisedRows(memory, rows, width), nullptr, 0};
+  const Activations result = Activations::In(memory, kind, rows, width);
   const Worker::Range share = shared ? worker->Share(rows) : Worker::Range{0, rows};
-  kernels::QuantiseArgs args;
-  args.x = floats(index);
-  args.ldx = width;
-  args.k = width;
-  args.row_begin = share.begin;
-  args.row_end = share.end;
-  args.out = result.q;
-  if (share.begin < share.end) kernels_.quantise(args);
+  if (share.begin < share.end)
+    Convert(in.From(share.begin).x, width, width, share.end - share.begin,
+            result.From(share.begin));
   if (shared) pool_->Barrier(worker->index);
   return result;
 }
 
-Activations Executor::NormInput(bundle::BufferIndex in, const bundle::Norm& norm, bool quantised,
+Activations Executor::NormInput(bundle::BufferIndex in, const bundle::Norm& norm, BufferKind kind,
                                 std::span<const int32_t> listed_rows, Worker* worker) {
   const int64_t hidden = columns(in);
   const bool listed = listed_rows.data() != nullptr;
@@ -197,25 +243,18 @@ Activations Executor::NormInput(bundle::BufferIndex in, const bundle::Norm& norm
   args.k = hidden;
   args.ldx = hidden;
   args.ld_out = hidden;
-  Activations result;
-  if (quantised) {
-    result.q = kernels::MakeQuantisedRows(memory, rows, hidden);
-  } else {
-    result.x = reinterpret_cast<float*>(memory);
-    result.ldx = hidden;
-  }
-  const kernels::RmsNormFn run = quantised ? kernels_.rms_norm_quantise : kernels_.rms_norm;
+  const Activations result = Activations::In(memory, kind, rows, hidden);
+  const kernels::RmsNormFn run = NormFor(kernels_, kind);
   const Worker::Range share = shared ? worker->Share(rows) : Worker::Range{0, rows};
   const float* x = floats(in);
   const auto normalise = [&](int64_t from_row, int64_t to_row, int64_t count) {
+    const Activations to = result.From(to_row);
     args.x = x + from_row * hidden;
     args.row_begin = 0;
     args.row_end = count;
-    if (quantised) {
-      args.q = ViewFrom(result.q, to_row, 0);
-    } else {
-      args.out = reinterpret_cast<float*>(memory) + to_row * hidden;
-    }
+    args.q = to.q;
+    args.b = to.b;
+    args.out = to.x;
     run(args);
   };
   if (listed) {
@@ -238,6 +277,7 @@ void Executor::Matmul(const BoundWeight& weight, const Activations& in, int64_t 
   args.k = weight.k;
   args.segments = weight.segments;
   args.q = in.q;
+  args.b = in.b;
   args.x = in.x;
   args.ldx = in.ldx;
   args.rows = rows;

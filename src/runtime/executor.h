@@ -28,18 +28,19 @@
 
 namespace tessera::runtime {
 
-/// Inputs of a matmul: int8 codes or floats, by the weight's format.
+/// Rows of activations in one of the forms that matmuls read; a view.
 struct Activations {
+  bundle::BufferKind kind = bundle::BufferKind::kFloat;
   kernels::QuantisedRows q;
-  const float* x = nullptr;
+  kernels::BFloat16Rows b;
+  float* x = nullptr;
   int64_t ldx = 0;
 
-  /// The same from row `row` on.
-  Activations FromRow(int64_t row) const;
+  /// `memory` as an array of `rows` rows of `columns`.
+  static Activations In(std::byte* memory, bundle::BufferKind kind, int64_t rows, int64_t columns);
+  /// The same from row `row` and column `column` on; in forms of blocks a multiple of 32.
+  Activations From(int64_t row, int64_t column = 0) const;
 };
-
-/// A q8 view from row `row` and column `column` on (a multiple of 32).
-kernels::QuantisedRows ViewFrom(kernels::QuantisedRows q, int64_t row, int64_t column);
 
 /// What kernels were given to do; SessionStats says what each counts.
 struct WorkCounters {
@@ -100,16 +101,20 @@ class Executor {
   bundle::BufferKind kind(bundle::BufferIndex index) const;
   int64_t columns(bundle::BufferIndex index) const;
   float* floats(bundle::BufferIndex index) const;
-  /// The buffer's arrays for the rows of this step.
-  kernels::QuantisedRows quantised(bundle::BufferIndex index) const;
-  /// A buffer as the input of a matmul with `quantised` or float activations. A float buffer that
-  /// must be quantised is, by all workers together; every worker calls it, and it passes a barrier
-  /// when there are many rows.
-  Activations Input(bundle::BufferIndex index, bool quantised, Worker* worker);
+  /// The buffer's rows of this step.
+  Activations activations(bundle::BufferIndex index) const;
+  /// Rows [0, rows) and `columns` columns of x to the front of `to`, which is not of kind f32.
+  void Convert(const float* x, int64_t ldx, int64_t columns, int64_t rows,
+               const Activations& to) const;
 
-  /// Normalises the float buffer for a matmul with `weight`'s activations: rows [0, rows) of the
-  /// step, or the rows listed. Every worker calls it; passes a barrier when there are many rows.
-  Activations NormInput(bundle::BufferIndex in, const bundle::Norm& norm, bool quantised,
+  /// A buffer as the input of a matmul that reads `kind`. A float buffer that must be converted is,
+  /// by all workers together; every worker calls it, and it passes a barrier when there are many
+  /// rows.
+  Activations Input(bundle::BufferIndex index, bundle::BufferKind kind, Worker* worker);
+
+  /// Normalises the float buffer for a matmul that reads `kind`: rows [0, rows) of the step, or the
+  /// rows listed. Every worker calls it; passes a barrier when there are many rows.
+  Activations NormInput(bundle::BufferIndex in, const bundle::Norm& norm, bundle::BufferKind kind,
                         std::span<const int32_t> listed_rows, Worker* worker);
 
   /// out[r][..] = groups [begin, end) of the weight times rows [0, rows) of `in`.

@@ -85,11 +85,10 @@ Result<std::unique_ptr<ThreadPool>> MakePool(const LoadOptions& options, const T
   return ThreadPool::Make(threads, std::move(cpus));
 }
 
-/// Whether one query head's columns are whole blocks in every attention step that quantises.
+/// Whether one query head's columns are whole blocks in every buffer that consists of blocks.
 bool MaySplitHeads(const bundle::Program& program) {
   for (const bundle::Buffer& buffer : program.buffers)
-    if (buffer.kind == bundle::BufferKind::kQuantised &&
-        program.dims.head_dim % kernels::kBlock != 0)
+    if (buffer.kind != bundle::BufferKind::kFloat && program.dims.head_dim % kernels::kBlock != 0)
       return false;
   return true;
 }

@@ -64,6 +64,7 @@ int Bits(kernels::Mix mix) {
     case kernels::Mix::kDot8Bits:
       return 8;
     case kernels::Mix::kFloatFma:
+    case kernels::Mix::kDotBFloat16:
       break;
   }
   return 0;
@@ -73,6 +74,7 @@ int Bits(kernels::Mix mix) {
 
 double MachineRates::MatmulOps(tensor::DType weights) const {
   using tensor::DType;
+  if (kernels::UsesBFloat16Rows(weights)) return bfloat16_ops;
   if (!kernels::UsesQuantisedRows(weights)) return float_ops;
   if (weights == DType::kQ8_0) return int8_ops;
   return weights == DType::kQ6_K ? int6_ops : int5_ops;
@@ -81,6 +83,7 @@ double MachineRates::MatmulOps(tensor::DType weights) const {
 void MachineRates::KeepBest(const MachineRates& other) {
   read_bytes = std::max(read_bytes, other.read_bytes);
   float_ops = std::max(float_ops, other.float_ops);
+  bfloat16_ops = std::max(bfloat16_ops, other.bfloat16_ops);
   int5_ops = std::max(int5_ops, other.int5_ops);
   int6_ops = std::max(int6_ops, other.int6_ops);
   int8_ops = std::max(int8_ops, other.int8_ops);
@@ -131,7 +134,8 @@ Result<MachineRates> MeasureMachine(const Topology& topology, int threads) {
     TESSERA_ASSIGN_OR_RETURN(const double ops, MeasureOps(probe, topology, threads));
     rates.probes.push_back({probe.name, ops});
     const int bits = Bits(probe.mix);
-    if (bits == 0) rates.float_ops = std::max(rates.float_ops, ops);
+    if (bits == 0) rates.bfloat16_ops = std::max(rates.bfloat16_ops, ops);
+    if (probe.mix == kernels::Mix::kFloatFma) rates.float_ops = std::max(rates.float_ops, ops);
     // What is exact for wide codes is exact for narrow ones.
     if (bits >= 5) rates.int5_ops = std::max(rates.int5_ops, ops);
     if (bits >= 6) rates.int6_ops = std::max(rates.int6_ops, ops);
@@ -149,8 +153,10 @@ double MeasureMatmulRate(tensor::DType weights) {
   // Zeros: the kernels' time does not depend on the values.
   const Result<Mapping> packed = Mapping::Reserve(
       static_cast<uint64_t>(kernels::PackedBytes(weights, kOutputs, kInputs)), /*huge=*/false);
-  const Result<Mapping> activations = Mapping::Reserve(
-      static_cast<uint64_t>(kernels::QuantisedRowsBytes(kRows, kInputs)), /*huge=*/false);
+  const int64_t activation_bytes = std::max(kernels::QuantisedRowsBytes(kRows, kInputs),
+                                            kernels::BFloat16RowsBytes(kRows, kInputs));
+  const Result<Mapping> activations =
+      Mapping::Reserve(static_cast<uint64_t>(activation_bytes), /*huge=*/false);
   if (!packed.has_value() || !activations.has_value()) return 0;
   std::vector<float> x(static_cast<size_t>(kRows * kInputs));
   std::vector<float> out(static_cast<size_t>(kRows * kOutputs));
@@ -159,6 +165,7 @@ double MeasureMatmulRate(tensor::DType weights) {
   args.n = kOutputs;
   args.k = kInputs;
   args.q = kernels::MakeQuantisedRows(activations->data(), kRows, kInputs);
+  args.b = kernels::MakeBFloat16Rows(activations->data(), kRows);
   args.x = x.data();
   args.ldx = kInputs;
   args.rows = kRows;

@@ -22,8 +22,9 @@ namespace tessera::runtime {
 /// What `threads` threads reach together, all per second. 1 MAC = 2 operations.
 struct MachineRates {
   int threads = 1;
-  double read_bytes = 0;  // From memory beyond the caches.
-  double float_ops = 0;   // f32 fused multiply-add.
+  double read_bytes = 0;    // From memory beyond the caches.
+  double float_ops = 0;     // f32 fused multiply-add.
+  double bfloat16_ops = 0;  // The better of that and dot products of bfloat16.
   /// Int8 dot products: the best instruction mix that is exact for codes of up to 5, 6 and 8 bits.
   double int5_ops = 0;
   double int6_ops = 0;
@@ -37,7 +38,7 @@ struct MachineRates {
   std::vector<ProbeRate> probes;  // What the figures above are the best of.
 
   /// The peak for a matmul with weights of the format: int8 dot products where activations are
-  /// quantised, else float.
+  /// quantised, bfloat16 ones for BF16, else float.
   double MatmulOps(tensor::DType weights) const;
 
   /// Takes what `other`, of as many threads, measured better: neighbours only ever slow a probe.

@@ -28,18 +28,20 @@ TEST(MachineProbe, AMixForWideCodesServesNarrowOnes) {
   EXPECT_GE(rates.int6_ops, rates.int8_ops);
   double best = 0;
   for (const MachineRates::ProbeRate& probe : rates.probes) best = std::max(best, probe.ops);
-  EXPECT_EQ(best, std::max(rates.int5_ops, rates.float_ops));
+  EXPECT_GE(rates.bfloat16_ops, rates.float_ops);
+  EXPECT_EQ(best, std::max(rates.int5_ops, rates.bfloat16_ops));
 }
 
 TEST(MachineRates, ChooseTheMixByTheWeightsFormat) {
   using tensor::DType;
   MachineRates rates;
   rates.float_ops = 1;
+  rates.bfloat16_ops = 2;
   rates.int5_ops = 5;
   rates.int6_ops = 6;
   rates.int8_ops = 8;
-  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16})
-    EXPECT_EQ(rates.MatmulOps(dtype), 1);
+  for (const DType dtype : {DType::kF32, DType::kF16}) EXPECT_EQ(rates.MatmulOps(dtype), 1);
+  EXPECT_EQ(rates.MatmulOps(DType::kBF16), 2);
   for (const DType dtype :
        {DType::kQ4_0, DType::kQ4_1, DType::kQ4_K, DType::kQ5_0, DType::kQ5_1, DType::kQ5_K})
     EXPECT_EQ(rates.MatmulOps(dtype), 5);
@@ -51,12 +53,14 @@ TEST(MachineRates, KeepTheBestOfTwo) {
   MachineRates a, b;
   a.read_bytes = 1, b.read_bytes = 2;
   a.float_ops = 4, b.float_ops = 3;
+  a.bfloat16_ops = 6, b.bfloat16_ops = 7;
   a.int5_ops = 5, b.int6_ops = 6, b.int8_ops = 8;
   a.barrier_seconds = 2, b.barrier_seconds = 1;
   a.probes = {{"x", 1}, {"y", 4}}, b.probes = {{"x", 2}, {"y", 3}};
   a.KeepBest(b);
   EXPECT_EQ(a.read_bytes, 2);
   EXPECT_EQ(a.float_ops, 4);
+  EXPECT_EQ(a.bfloat16_ops, 7);
   EXPECT_EQ(a.int5_ops, 5);
   EXPECT_EQ(a.int6_ops, 6);
   EXPECT_EQ(a.int8_ops, 8);

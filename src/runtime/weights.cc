@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
+#include "bundle/program_verify.h"
 #include "kernels/catalog.h"
 #include "kernels/pack.h"
 #include "tensor/convert.h"
@@ -29,7 +30,7 @@ Status BindPacked(const bundle::Weight& weight, const Isa& isa, BoundWeight* bou
                                 weight.entry, weight.bytes, expected, tensor::Name(weight.dtype),
                                 weight.n, weight.k));
   bound->group_bytes = kernels::GroupBytes(weight.dtype, weight.k);
-  bound->quantised_rows = kernels::UsesQuantisedRows(weight.dtype);
+  bound->input = bundle::InputKind(weight.dtype);
   TESSERA_ASSIGN_OR_RETURN(bound->one, MatmulOf(weight, 1, isa));
   TESSERA_ASSIGN_OR_RETURN(bound->many, MatmulOf(weight, 2, isa));
   return {};

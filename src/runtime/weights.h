@@ -23,8 +23,9 @@ struct BoundWeight {
   int64_t n = 0;
   int64_t k = 0;
   int64_t segments = 1;
-  int64_t group_bytes = 0;           // Packed: bytes of eight output rows.
-  bool quantised_rows = false;       // Packed: reads int8 activations.
+  int64_t group_bytes = 0;  // Packed: bytes of eight output rows.
+  // Packed: what activations it reads.
+  bundle::BufferKind input = bundle::BufferKind::kFloat;
   kernels::MatmulFn one = nullptr;   // Packed: for one row,
   kernels::MatmulFn many = nullptr;  // and for more.
 

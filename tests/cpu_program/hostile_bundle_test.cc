@@ -112,12 +112,12 @@ TEST_F(HostileBundle, PackedSizesMustBeThoseOfTheFormat) {
   auto program = bundle::ReadProgram(program_, "program");
   ASSERT_TRUE(program.has_value());
   for (bundle::Weight& weight : program->weights) {
-    if (weight.entry != "layer0.attn_out") continue;
+    if (weight.entry != "layer0.qkv") continue;
     ASSERT_EQ(weight.dtype, tensor::DType::kBF16);
     weight.dtype = tensor::DType::kF32;
   }
   Replace(bundle::kProgramFile, bundle::WriteProgram(*program));
-  EXPECT_THAT(LoadAndRun(), HasSubstr("weight layer0.attn_out"));
+  EXPECT_THAT(LoadAndRun(), HasSubstr("weight layer0.qkv"));
 }
 
 TEST_F(HostileBundle, AnotherTargetIsRefusedByName) {

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <valgrind/callgrind.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstring>
@@ -64,27 +65,29 @@ void FillWeights(std::byte* data, int64_t bytes) {
 
 void CountMatmul(DType dtype, int64_t rows) {
   const int64_t bytes = kernels::PackedBytes(dtype, kOutputs, kInputs);
-  const Aligned weights(bytes), quantised(kernels::QuantisedRowsBytes(rows, kInputs));
+  const Aligned weights(bytes), prepared(std::max(kernels::QuantisedRowsBytes(rows, kInputs),
+                                                  kernels::BFloat16RowsBytes(rows, kInputs)));
   FillWeights(weights.data, bytes);
   std::vector<float> x(static_cast<size_t>(rows * kInputs)),
       out(static_cast<size_t>(rows * kOutputs));
   Random random(2);
   for (float& value : x) value = static_cast<float>(random.Normal());
   kernels::MatmulArgs args{.weights = weights.data, .n = kOutputs, .k = kInputs};
-  args.q = kernels::MakeQuantisedRows(quantised.data, rows, kInputs);
+  args.q = kernels::MakeQuantisedRows(prepared.data, rows, kInputs);
+  args.b = kernels::MakeBFloat16Rows(prepared.data, rows);
   args.x = x.data();
   args.ldx = kInputs;
   args.rows = rows;
   args.out = out.data();
   args.ld_out = kOutputs;
   args.group_end = kernels::GroupCount(kOutputs);
-  kernels::QuantiseArgs quantise{.x = x.data(), .ldx = kInputs, .k = kInputs};
-  quantise.row_end = rows;
-  quantise.out = args.q;
   const auto run = std::get<kernels::MatmulFn>(kernels::FindMatmul(dtype, rows, kX86V3)->fn);
-  const kernels::QuantiseFn prepare = kernels::SelectRowKernels(kX86V3).quantise;
+  const kernels::RowKernels row = kernels::SelectRowKernels(kX86V3);
   Count(fmt::format("{} {}", tensor::Name(dtype), rows), [&] {
-    if (kernels::UsesQuantisedRows(dtype)) prepare(quantise);
+    if (kernels::UsesQuantisedRows(dtype))
+      row.quantise({.x = x.data(), .ldx = kInputs, .k = kInputs, .row_end = rows, .out = args.q});
+    if (kernels::UsesBFloat16Rows(dtype))
+      row.round({.x = x.data(), .ldx = kInputs, .k = kInputs, .row_end = rows, .out = args.b});
     run(args);
   });
 }

@@ -76,9 +76,10 @@ class Fuser {
       weights->k = {fused, kv_row, 2 * a.head_dim};
       weights->v = {fused, kv_row + a.head_dim, 2 * a.head_dim};
     } else {
-      TESSERA_ASSIGN_OR_RETURN(const WeightIndex qi, AddMatrix(Name("q"), {layer.q.weight}));
-      TESSERA_ASSIGN_OR_RETURN(const WeightIndex ki, AddMatrix(Name("k"), {layer.k.weight}));
-      TESSERA_ASSIGN_OR_RETURN(const WeightIndex vi, AddMatrix(Name("v"), {layer.v.weight}));
+      const std::vector<std::string> all = {layer.q.weight, layer.k.weight, layer.v.weight};
+      TESSERA_ASSIGN_OR_RETURN(const WeightIndex qi, AddMatrix(Name("q"), layer.q.weight, all));
+      TESSERA_ASSIGN_OR_RETURN(const WeightIndex ki, AddMatrix(Name("k"), layer.k.weight, all));
+      TESSERA_ASSIGN_OR_RETURN(const WeightIndex vi, AddMatrix(Name("v"), layer.v.weight, all));
       weights->q = {qi, 0, a.head_dim};
       weights->k = {ki, 0, a.head_dim};
       weights->v = {vi, 0, a.head_dim};
@@ -125,8 +126,9 @@ class Fuser {
 
   Status FuseGateUp(const MatchedLayer& layer, LayerWeights* weights) {
     if (!layer.join_gate_up) {
-      TESSERA_ASSIGN_OR_RETURN(weights->gate, AddMatrix(Name("gate"), {layer.gate.weight}));
-      TESSERA_ASSIGN_OR_RETURN(weights->up, AddMatrix(Name("up"), {layer.up.weight}));
+      const std::vector<std::string> all = {layer.gate.weight, layer.up.weight};
+      TESSERA_ASSIGN_OR_RETURN(weights->gate, AddMatrix(Name("gate"), layer.gate.weight, all));
+      TESSERA_ASSIGN_OR_RETURN(weights->up, AddMatrix(Name("up"), layer.up.weight, all));
       return {};
     }
     TESSERA_ASSIGN_OR_RETURN(const auto pieces, PiecesOf({layer.gate.weight, layer.up.weight}));
@@ -196,6 +198,11 @@ class Fuser {
 
   Result<WeightIndex> AddPieces(std::string entry, const std::vector<Piece>& pieces, RowRuns runs) {
     TESSERA_ASSIGN_OR_RETURN(const WeightFormat format, FormatOf(pieces[0].entry->name));
+    return AddPieces(std::move(entry), format, pieces, std::move(runs));
+  }
+
+  WeightIndex AddPieces(std::string entry, const WeightFormat& format,
+                        const std::vector<Piece>& pieces, RowRuns runs) {
     Weight weight;
     weight.entry = std::move(entry);
     weight.layout = WeightLayout::kPacked8;
@@ -211,6 +218,22 @@ class Fuser {
     TESSERA_ASSIGN_OR_RETURN(const auto pieces, PiecesOf(names));
     RowRuns runs = pieces[0].order;
     return AddPieces(std::move(entry), pieces, std::move(runs));
+  }
+
+  /// A matrix that reads the same rows as `beside`. BF16 reads bfloat16, F16 and F32 read float32:
+  /// where they meet, BF16 is stored as F32, which holds it exactly.
+  Result<WeightIndex> AddMatrix(std::string entry, const std::string& name,
+                                const std::vector<std::string>& beside) {
+    TESSERA_ASSIGN_OR_RETURN(WeightFormat format, FormatOf(name));
+    for (const std::string& other : beside) {
+      TESSERA_ASSIGN_OR_RETURN(const WeightFormat neighbour, FormatOf(other));
+      if (format.dtype == DType::kBF16 &&
+          (neighbour.dtype == DType::kF16 || neighbour.dtype == DType::kF32))
+        format = {DType::kF32, "converted from BF16"};
+    }
+    TESSERA_ASSIGN_OR_RETURN(const auto pieces, PiecesOf({name}));
+    RowRuns runs = pieces[0].order;
+    return AddPieces(std::move(entry), format, pieces, std::move(runs));
   }
 
   Result<WeightIndex> AddVectorPieces(std::string entry, const std::vector<Piece>& pieces,

@@ -20,15 +20,18 @@ constexpr BufferIndex kQueries = 1;
 constexpr BufferIndex kAttended = 2;
 constexpr BufferIndex kGated = 3;
 
-/// Quantised where it is made, if all readers want that and every writer owns whole blocks of
-/// `owned_columns`; else the readers quantise it.
+/// In the form of its readers where it is made, if they all want the same and every writer owns
+/// whole blocks of `owned_columns`; else float32, and each reader converts.
 BufferKind KindFor(const Program& program, const std::vector<WeightIndex>& readers,
                    int64_t owned_columns) {
   constexpr int64_t kBlock = 32;
-  const bool all = std::all_of(readers.begin(), readers.end(), [&](WeightIndex reader) {
-    return bundle::ReadsQuantisedRows(program.weights[static_cast<size_t>(reader)].dtype);
-  });
-  return all && owned_columns % kBlock == 0 ? BufferKind::kQuantised : BufferKind::kFloat;
+  const auto kind_of = [&](WeightIndex reader) {
+    return bundle::InputKind(program.weights[static_cast<size_t>(reader)].dtype);
+  };
+  const BufferKind kind = kind_of(readers.front());
+  const bool same = std::all_of(readers.begin(), readers.end(),
+                                [&](WeightIndex reader) { return kind_of(reader) == kind; });
+  return same && owned_columns % kBlock == 0 ? kind : BufferKind::kFloat;
 }
 
 void LowerBuffers(Module* module) {

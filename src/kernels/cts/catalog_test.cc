@@ -6,6 +6,7 @@
 #include <set>
 
 #include "kernels/pack.h"
+#include "kernels/x86/avx512.h"
 
 namespace tessera::kernels {
 namespace {
@@ -45,6 +46,20 @@ TEST(Catalog, SelectionPrefersTheBestIsaOfTheMachineAndTheRowsClass) {
   EXPECT_EQ(FindMatmul(DType::kIQ2_S, 2, avx2), nullptr);
 }
 
+TEST(Catalog, DotProductsOfBFloat16RunWhereTheCpuKeepsTheContract) {
+  const Isa machine = ReadIsa();
+  Isa without = machine;
+  without.avx512_bf16 = false;
+  EXPECT_FALSE(Runs(KernelIsa::kAvx512Bf16, without));
+  const Entry* best = FindMatmul(DType::kBF16, 1, machine);
+  if (!machine.avx512_bf16) {
+    std::printf("skipped: this machine has no AVX512_BF16\n");
+    return;
+  }
+  EXPECT_EQ(Runs(KernelIsa::kAvx512Bf16, machine), avx512::DotKeepsContract());
+  EXPECT_EQ(best->isa == KernelIsa::kAvx512Bf16, avx512::DotKeepsContract());
+}
+
 TEST(Catalog, NamesResolveOnlyWhereTheMachineCanRunThem) {
   Isa avx2;
   avx2.avx2 = true;
@@ -62,6 +77,8 @@ TEST(Catalog, EmptyCellsAreNamed) {
   EXPECT_TRUE(set.contains("attention.neon"));
   EXPECT_FALSE(set.contains("attention.avx2"));
   EXPECT_FALSE(set.contains("matmul.f16.p8.avx512_vnni"));  // Not for float activations.
+  EXPECT_FALSE(set.contains("matmul.q8_0.p8.avx512_bf16"));
+  EXPECT_FALSE(set.contains("matmul.bf16.p8.avx512_bf16"));
   for (const Entry& entry : Catalog()) {
     EXPECT_FALSE(set.contains(std::string(entry.name))) << entry.name;
   }

@@ -4,8 +4,12 @@
 // and batch invariance: a row alone equals the row within a batch, groups in any split.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <limits>
+
 #include "kernels/catalog.h"
 #include "kernels/cts/data.h"
+#include "kernels/cts/prepare.h"
 #include "support/scale.h"
 
 namespace tessera::kernels {
@@ -23,23 +27,21 @@ struct Case {
         k(k_in),
         rows(rows_in),
         packed(PackedBytes(dtype, n, k)),
-        quantised(UsesQuantisedRows(dtype) ? QuantisedRowsBytes(rows, k) : 0) {
+        prepared(cts::PreparedBytes(dtype, rows, k)) {
     Random random(seed);
     const auto source = cts::RandomWeights(dtype, n, k, random);
     PackRows(dtype, n, k, source.data(), cts::SourceRowBytes(dtype, k), nullptr, 0, GroupCount(n),
              packed.data());
     x = cts::RandomFloats(random, rows * k);
     if (rows > 1) std::fill(x.begin(), x.begin() + k, 0.0f);  // One row of zeros.
-    if (UsesQuantisedRows(dtype)) q = QuantisedPart(quantised, 0, rows);
+    Prepare();
   }
 
-  /// Rows [begin, end) of x, quantised on their own.
-  QuantisedRows QuantisedPart(cts::Buffer& buffer, int64_t begin, int64_t end) const {
-    const QuantisedRows out = MakeQuantisedRows(buffer.data(), end - begin, k);
-    const Entry* quantise = Find(Op::kQuantise, std::nullopt, RowsClass::kAny, Isa{});
-    std::get<QuantiseFn>(quantise->fn)(
-        {.x = x.data() + begin * k, .ldx = k, .k = k, .row_end = end - begin, .out = out});
-    return out;
+  /// After x has changed.
+  void Prepare() {
+    MatmulArgs args{.k = k};
+    cts::PrepareRows(dtype, x.data(), 0, rows, prepared.data(), &args);
+    q = args.q, b = args.b;
   }
 
   MatmulArgs Args(int64_t segments, float* out) const {
@@ -48,6 +50,7 @@ struct Case {
             .k = k,
             .segments = segments,
             .q = q,
+            .b = b,
             .x = x.data(),
             .ldx = k,
             .rows = rows,
@@ -59,9 +62,10 @@ struct Case {
 
   DType dtype;
   int64_t n, k, rows;
-  cts::Buffer packed, quantised;
+  cts::Buffer packed, prepared;
   std::vector<float> x;
   QuantisedRows q;
+  BFloat16Rows b;
 };
 
 std::vector<float> Canvas(const Case& c) {
@@ -110,11 +114,10 @@ void CompareWithParts(const Entry& entry, int64_t n, int64_t k, int64_t rows, in
   const auto run = std::get<MatmulFn>(entry.fn);
   std::vector<float> whole = Canvas(c), parts = Canvas(c), split = Canvas(c);
   run(c.Args(segments, whole.data()));
-  cts::Buffer buffer(UsesQuantisedRows(c.dtype) ? QuantisedRowsBytes(1, k) : 0);
+  cts::Buffer buffer(cts::PreparedBytes(c.dtype, 1, k));
   for (int64_t m = 0; m < rows; ++m) {
     MatmulArgs args = c.Args(segments, parts.data() + m * (n + 3));
-    if (UsesQuantisedRows(c.dtype)) args.q = c.QuantisedPart(buffer, m, m + 1);
-    args.x = c.x.data() + m * k;
+    cts::PrepareRows(c.dtype, c.x.data(), m, m + 1, buffer.data(), &args);
     args.rows = 1;
     run(args);
   }
@@ -189,6 +192,96 @@ TEST(MatmulConformance, ARowDependsOnNothingBesideIt) {
       CompareWithParts(*entry, 53, 768, rows, 3);
     }
     if (HasFatalFailure()) return;
+  }
+}
+
+std::vector<const Entry*> RunnableBFloat16() {
+  std::vector<const Entry*> entries = Runnable();
+  std::erase_if(entries, [](const Entry* entry) { return entry->weights != DType::kBF16; });
+  return entries;
+}
+
+TEST(MatmulBFloat16, TakesAnyNumberOfInputs) {
+  for (const Entry* entry : RunnableBFloat16()) {
+    for (int64_t k = 1; k <= 70; ++k)
+      for (const int64_t rows : {1, 3, 17}) CompareWithReference(*entry, 17, k, rows, 1);
+    for (const int64_t k : {127, 129, 255, 257, 511, 513, 1001})
+      for (const int64_t rows : {2, 13, 61}) CompareWithReference(*entry, 33, k, rows, 1);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(MatmulBFloat16, TakesAnyNumberOfRows) {
+  for (const Entry* entry : RunnableBFloat16()) {
+    for (int64_t rows = 1; rows <= Scaled<int64_t>(140, 30); ++rows)
+      CompareWithReference(*entry, 41, 67, rows, 1);
+    for (const int64_t rows : Scaled<Sizes>({255, 256, 257, 511, 512}, {257}))
+      CompareWithReference(*entry, 41, 385, rows, 1);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(MatmulBFloat16, FlushesSubnormalsAsTheReferenceDoes) {
+  constexpr int64_t kRows = 14, kN = 40, kK = 96;
+  for (const Entry* entry : RunnableBFloat16()) {
+    Case c(DType::kBF16, kN, kK, kRows, 5);
+    // Numbers around the square root of 2^-126, some below 2^-126, few weights that are not zero:
+    // products, sums and operands are subnormal now and then.
+    Random random(6);
+    const auto small = [&] {
+      const auto exponent = static_cast<int>(random.Uniform() * 10) - 69;
+      const auto value = static_cast<float>(std::ldexp(random.Normal(), exponent));
+      return random.Uniform() < 0.1 ? value * 0x1p-62f : value;
+    };
+    for (int64_t i = 0; i < c.packed.size() / 2; ++i)
+      c.packed.as<uint16_t>()[i] =
+          random.Uniform() < 0.95 ? uint16_t{0} : tensor::FloatToBFloat16(small());
+    for (float& x : c.x) x = small();
+    c.Prepare();
+    for (const int64_t segments : {1, 3}) {
+      std::vector<float> expected = Canvas(c), actual = Canvas(c);
+      Reference(c.dtype)(c.Args(segments, expected.data()));
+      std::get<MatmulFn>(entry->fn)(c.Args(segments, actual.data()));
+      ExpectEqual(*entry, c, segments, expected, actual, "with subnormal numbers");
+      // And the rule shows: without it some sums would be subnormal.
+      EXPECT_TRUE(std::ranges::any_of(expected, [](float v) { return v == 0; }));
+      EXPECT_TRUE(std::ranges::none_of(expected,
+                                       [](float v) { return std::fpclassify(v) == FP_SUBNORMAL; }));
+    }
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(MatmulBFloat16, LeavesTheThreadsRoundingModeAsItWas) {
+  constexpr float kSubnormal = 0x1p-130f;
+  for (const Entry* entry : RunnableBFloat16()) {
+    const Case c(DType::kBF16, 16, 64, 2, 1);
+    std::vector<float> out = Canvas(c);
+    std::get<MatmulFn>(entry->fn)(c.Args(1, out.data()));
+    volatile float x = kSubnormal;
+    EXPECT_EQ(x * 0.5f, 0x1p-131f) << entry->name;
+  }
+}
+
+TEST(MatmulBFloat16, NonFiniteNumbersStayInTheirRow) {
+  constexpr int64_t kRows = 15, kN = 24, kK = 64;
+  for (const Entry* entry : RunnableBFloat16()) {
+    Case c(DType::kBF16, kN, kK, kRows, 8);
+    std::vector<float> expected = Canvas(c), actual = Canvas(c);
+    Reference(c.dtype)(c.Args(1, expected.data()));
+    c.x[3 * kK + 7] = std::numeric_limits<float>::infinity();
+    c.x[9 * kK + 1] = std::nanf("");
+    c.Prepare();
+    std::get<MatmulFn>(entry->fn)(c.Args(1, actual.data()));
+    for (int64_t m = 0; m < kRows; ++m)
+      for (int64_t i = 0; i < kN; ++i) {
+        const auto at = static_cast<size_t>(m * (kN + 3) + i);
+        if (m == 3 || m == 9) {
+          EXPECT_FALSE(std::isfinite(actual[at])) << entry->name << " row " << m;
+        } else {
+          EXPECT_EQ(actual[at], expected[at]) << entry->name << " row " << m;
+        }
+      }
   }
 }
 

@@ -39,7 +39,9 @@ TEST(Probes, DoTheOperationsThatTheyCount) {
     // products an iteration over all chains.
     int64_t width = 16;
     if (probe.isa == KernelIsa::kAvx2 || probe.isa == KernelIsa::kAvxVnni) width = 32;
-    if (probe.isa == KernelIsa::kAvx512 || probe.isa == KernelIsa::kAvx512Vnni) width = 64;
+    if (probe.isa == KernelIsa::kAvx512 || probe.isa == KernelIsa::kAvx512Vnni ||
+        probe.isa == KernelIsa::kAvx512Bf16)
+      width = 64;
     const auto products_a_lane =
         static_cast<uint64_t>(kIterations * probe.ops_per_iteration / 2 / (width / 4));
     EXPECT_EQ(words & 0xffffffffu, 15 * products_a_lane) << probe.name;

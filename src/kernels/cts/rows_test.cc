@@ -4,7 +4,9 @@
 // the reference agrees with double.
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <functional>
+#include <limits>
 
 #include "kernels/catalog.h"
 #include "kernels/cts/data.h"
@@ -171,6 +173,83 @@ TEST(RmsNormQuantise, IsTheNormFollowedByQuantise) {
                                      .out = MakeQuantisedRows(separate.data(), 3, k)});
     fused(Best<RmsNormFn>(Op::kRmsNormQuantise), together.data());
     EXPECT_EQ(std::memcmp(separate.data(), together.data(), static_cast<size_t>(bytes)), 0);
+  }
+}
+
+TEST(Round, EqualsTheReferenceAndTheConversionOfTensorForAnyLength) {
+  Random random(7);
+  for (const int64_t rows : {1, 2, 3, 9}) {
+    for (const int64_t k : {1, 7, 31, 32, 33, 64, 576, 1001}) {
+      std::vector<float> x = Inputs(random, rows * (k + 5));
+      x[0] = std::bit_cast<float>(0x3f808000u);             // A tie: to even, down,
+      x.back() = std::bit_cast<float>(0x3f818000u);         // and up.
+      if (k > 3) x[3] = std::numeric_limits<float>::max();  // Becomes infinity.
+      const int64_t bytes = BFloat16RowsBytes(rows, k);
+      const auto run = [&](RoundFn fn, std::byte* out) {
+        fn({.x = x.data(),
+            .ldx = k + 5,
+            .k = k,
+            .row_begin = 0,
+            .row_end = rows,
+            .out = MakeBFloat16Rows(out, rows)});
+      };
+      ExpectSameBytes<RoundFn>(Op::kRound, bytes, run);
+      cts::Buffer out(bytes);
+      run(Best<RoundFn>(Op::kRound), out.data());
+      for (int64_t m = 0; m < rows; ++m)
+        for (int64_t i = 0; i < (k + 31) / 32 * 32; ++i) {
+          const float value = x[static_cast<size_t>(m * (k + 5) + i % k)];
+          ASSERT_EQ(out.as<uint16_t>()[(i / 32 * rows + m) * 32 + i % 32],
+                    i < k ? tensor::FloatToBFloat16(value) : 0)
+              << "row " << m << " of " << rows << " element " << i << " of " << k;
+        }
+    }
+  }
+}
+
+TEST(Round, ANaNStaysAQuietOneAndInfinityStays) {
+  for (const RoundFn fn : {Reference<RoundFn>(Op::kRound), Best<RoundFn>(Op::kRound)}) {
+    const float x[3] = {std::bit_cast<float>(0x7f800001u), std::bit_cast<float>(0xffffffffu),
+                        -std::numeric_limits<float>::infinity()};
+    cts::Buffer out(BFloat16RowsBytes(1, 3));
+    fn({.x = x, .ldx = 3, .k = 3, .row_end = 1, .out = MakeBFloat16Rows(out.data(), 1)});
+    EXPECT_EQ(out.as<uint16_t>()[0], 0x7fc0);
+    EXPECT_EQ(out.as<uint16_t>()[1], 0xffff);
+    EXPECT_EQ(out.as<uint16_t>()[2], 0xff80);
+  }
+}
+
+TEST(RmsNormRound, IsTheNormFollowedByRound) {
+  Random random(8);
+  for (const int64_t k : {5, 32, 576, 1001}) {
+    std::vector<float> x = Inputs(random, 3 * k);
+    const std::vector<float> w = cts::RandomFloats(random, k);
+    for (const bool broken : {false, true}) {
+      // No number in the factor: beyond k the values are zero all the same.
+      if (broken) x[1] = std::numeric_limits<float>::infinity();
+      const RmsNormArgs args{
+          .x = x.data(), .ldx = k, .weight = w.data(), .eps = 1e-6f, .k = k, .row_end = 3};
+      const int64_t bytes = BFloat16RowsBytes(3, k);
+      const auto fused = [&](RmsNormFn fn, std::byte* out) {
+        RmsNormArgs rounded = args;
+        rounded.b = MakeBFloat16Rows(out, 3);
+        fn(rounded);
+      };
+      if (!broken) ExpectSameBytes<RmsNormFn>(Op::kRmsNormRound, bytes, fused);
+      std::vector<float> y(x.size());
+      RmsNormArgs plain = args;
+      plain.out = y.data();
+      plain.ld_out = k;
+      Best<RmsNormFn>(Op::kRmsNorm)(plain);
+      cts::Buffer separate(bytes), together(bytes);
+      Best<RoundFn>(Op::kRound)({.x = y.data(),
+                                 .ldx = k,
+                                 .k = k,
+                                 .row_end = 3,
+                                 .out = MakeBFloat16Rows(separate.data(), 3)});
+      fused(Best<RmsNormFn>(Op::kRmsNormRound), together.data());
+      EXPECT_EQ(std::memcmp(separate.data(), together.data(), static_cast<size_t>(bytes)), 0);
+    }
   }
 }
 

@@ -30,6 +30,15 @@ void QuantiseBlock(const Element& x, const QuantisedRows& out, int64_t at) {
   out.scaled_sums[at] = scale * static_cast<float>(halves[0] + halves[1]);
 }
 
+/// One row of k elements; `x` gives element i.
+template <class Element>
+void RoundRow(const Element& x, int64_t k, const BFloat16Rows& out, int64_t m) {
+  for (int64_t i = 0; i < (k + kBlock - 1) / kBlock * kBlock; ++i) {
+    uint16_t* block = out.values + (i / kBlock * out.rows + m) * kBlock;
+    block[i % kBlock] = i < k ? FloatToBFloat16(x(i)) : uint16_t{0};
+  }
+}
+
 float RmsFactor(const float* x, int64_t k, float eps) {
   float p[32] = {};
   for (int64_t i = 0; i < k; ++i) p[i % 32] = std::fma(x[i], x[i], p[i % 32]);
@@ -81,6 +90,13 @@ void Quantise(const QuantiseArgs& a) {
   }
 }
 
+void Round(const RoundArgs& a) {
+  for (int64_t m = a.row_begin; m < a.row_end; ++m) {
+    const float* x = a.x + m * a.ldx;
+    RoundRow([x](int64_t i) { return x[i]; }, a.k, a.out, m);
+  }
+}
+
 void RmsNorm(const RmsNormArgs& a) {
   for (int64_t m = a.row_begin; m < a.row_end; ++m) {
     const float* x = a.x + m * a.ldx;
@@ -97,6 +113,14 @@ void RmsNormQuantise(const RmsNormArgs& a) {
       const float* w = a.weight + b * kBlock;
       QuantiseBlock([=](int i) { return (x[i] * r) * w[i]; }, a.q, b * a.q.rows + m);
     }
+  }
+}
+
+void RmsNormRound(const RmsNormArgs& a) {
+  for (int64_t m = a.row_begin; m < a.row_end; ++m) {
+    const float* x = a.x + m * a.ldx;
+    const float r = RmsFactor(x, a.k, a.eps);
+    RoundRow([=](int64_t i) { return (x[i] * r) * a.weight[i]; }, a.k, a.b, m);
   }
 }
 

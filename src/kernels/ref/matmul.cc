@@ -20,20 +20,33 @@ Activation At(const QuantisedRows& q, int64_t b, int64_t m) {
 
 /// Inputs [begin, end) of row j of a group of a float format.
 template <DType dtype>
-float FloatChain(const MatmulArgs& a, const std::byte* group, int64_t j, const float* x,
-                 int64_t begin, int64_t end) {
-  (void)a;
+float FloatChain(const std::byte* group, int64_t j, const float* x, int64_t begin, int64_t end) {
   float s = 0;
   for (int64_t k = begin; k < end; ++k) {
     float w;
     if constexpr (dtype == DType::kF32) {
       std::memcpy(&w, group + (k * kGroupRows + j) * 4, 4);
-    } else if constexpr (dtype == DType::kF16) {
-      w = HalfAt(group, k * kGroupRows + j);
     } else {
-      w = BFloat16ToFloat(LoadU16(group + (k * kGroupRows + j) * 2));
+      w = HalfAt(group, k * kGroupRows + j);
     }
     s = std::fma(w, x[k], s);
+  }
+  return s;
+}
+
+/// Inputs [begin, end) of row j of a BF16 group, activation row m.
+float BFloat16Chain(const MatmulArgs& a, const std::byte* group, int64_t j, int64_t m,
+                    int64_t begin, int64_t end) {
+  const auto weight = [&](int64_t k) {
+    return BFloat16ToFloat(LoadU16(group + ((k / 2 * kGroupRows + j) * 2 + k % 2) * 2));
+  };
+  const auto input = [&](int64_t k) {
+    return BFloat16ToFloat(a.b.values[(k / kBlock * a.b.rows + m) * kBlock + k % kBlock]);
+  };
+  float s = 0;
+  for (int64_t k = begin; k < end; k += 2) {
+    s = FlushedFma(weight(k + 1), input(k + 1), s);
+    s = FlushedFma(weight(k), input(k), s);
   }
   return s;
 }
@@ -88,8 +101,10 @@ float SuperChain(const MatmulArgs& a, const std::byte* group, int64_t j, int64_t
 template <DType dtype>
 float Chain(const MatmulArgs& a, const std::byte* group, int64_t j, int64_t m, int64_t begin,
             int64_t end) {
-  if constexpr (dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16) {
-    return FloatChain<dtype>(a, group, j, a.x + m * a.ldx, begin, end);
+  if constexpr (dtype == DType::kF32 || dtype == DType::kF16) {
+    return FloatChain<dtype>(group, j, a.x + m * a.ldx, begin, end);
+  } else if constexpr (dtype == DType::kBF16) {
+    return BFloat16Chain(a, group, j, m, begin, end);
   } else if constexpr (SuperBytes(dtype) != 0) {
     return SuperChain<dtype>(a, group, j, m, begin / kBlock, end / kBlock);
   } else {
@@ -109,7 +124,8 @@ void Matmul(const MatmulArgs& a) {
       for (int64_t m = 0; m < a.rows; ++m) {
         float total = Chain<dtype>(a, group, j, m, 0, segment);
         for (int64_t i = 1; i < a.segments; ++i) {
-          total = total + Chain<dtype>(a, group, j, m, i * segment, (i + 1) * segment);
+          const float next = Chain<dtype>(a, group, j, m, i * segment, (i + 1) * segment);
+          total = dtype == DType::kBF16 ? FlushedSum(total, next) : total + next;
         }
         a.out[m * a.ld_out + g * kGroupRows + j] = total;
       }

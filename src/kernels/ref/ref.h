@@ -16,8 +16,10 @@ template <tensor::DType dtype>
 void Matmul(const MatmulArgs& args);
 
 void Quantise(const QuantiseArgs& args);
+void Round(const RoundArgs& args);
 void RmsNorm(const RmsNormArgs& args);
 void RmsNormQuantise(const RmsNormArgs& args);
+void RmsNormRound(const RmsNormArgs& args);
 void Add(const BinaryArgs& args);
 void Mul(const BinaryArgs& args);
 void SiluGate(const GatedArgs& args);

@@ -94,6 +94,40 @@ static inline float BFloat16ToFloat(uint16_t b) {
   return std::bit_cast<float>(static_cast<uint32_t>(b) << 16);
 }
 
+/// Rounds to nearest, ties to even; a NaN stays one and becomes quiet.
+static inline uint16_t FloatToBFloat16(float f) {
+  const uint32_t bits = std::bit_cast<uint32_t>(f);
+  if ((bits & 0x7fffffff) > 0x7f800000) return static_cast<uint16_t>((bits >> 16) | 0x40);
+  return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+}
+
+inline constexpr float kMinNormal = 0x1p-126f;
+
+/// A subnormal number as zero of its sign.
+static inline float Flushed(float x) {
+  return std::fabs(x) < kMinNormal ? std::copysign(0.0f, x) : x;
+}
+
+/// fma(w, x, s), subnormal operands and results flushed, for w and x that are bfloat16 numbers. A
+/// result of 2^-126 sharp may have been rounded up to there only because subnormals are coarse: it
+/// is rounded again to 24 bits far from them.
+static inline float FlushedFma(float w, float x, float s) {
+  w = Flushed(w);
+  x = Flushed(x);
+  s = Flushed(s);
+  const float r = std::fma(w, x, s);
+  if (std::fabs(r) > kMinNormal || std::isnan(r)) return r;
+  // Exact in double, or the product is so far below s that it decides no rounding.
+  const double sum = static_cast<double>(w) * static_cast<double>(x) + static_cast<double>(s);
+  const bool tiny = std::fabs(static_cast<float>(sum * 0x1p100)) < kMinNormal * 0x1p100f;
+  return tiny ? std::copysign(0.0f, r) : r;
+}
+
+/// a + b likewise. The sum of two floats below 2^-100 is exact.
+static inline float FlushedSum(float a, float b) {
+  return Flushed(Flushed(a) + Flushed(b));
+}
+
 static inline uint16_t LoadU16(const std::byte* p) {
   uint16_t v;
   std::memcpy(&v, p, 2);

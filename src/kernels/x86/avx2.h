@@ -17,13 +17,18 @@ void MatmulOneRow(const MatmulArgs& args);
 template <tensor::DType dtype>
 void MatmulRows(const MatmulArgs& args);
 
-/// F32, F16, BF16: any number of rows.
+/// F32, F16: any number of rows.
 template <tensor::DType dtype>
 void MatmulFloat(const MatmulArgs& args);
 
+/// BF16: any number of rows.
+void MatmulBFloat16(const MatmulArgs& args);
+
 void Quantise(const QuantiseArgs& args);
+void Round(const RoundArgs& args);
 void RmsNorm(const RmsNormArgs& args);
 void RmsNormQuantise(const RmsNormArgs& args);
+void RmsNormRound(const RmsNormArgs& args);
 void Add(const BinaryArgs& args);
 void Mul(const BinaryArgs& args);
 void SiluGate(const GatedArgs& args);

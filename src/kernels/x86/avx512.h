@@ -16,9 +16,19 @@ void MatmulOneRow(const MatmulArgs& args);
 template <tensor::DType dtype>
 void MatmulRows(const MatmulArgs& args);
 
-/// F32, F16, BF16: meant for two rows and more.
+/// F32, F16: meant for two rows and more.
 template <tensor::DType dtype>
 void MatmulFloat(const MatmulArgs& args);
+
+/// BF16, with fused multiply-adds of widened numbers: meant for two rows and more.
+void MatmulBFloat16(const MatmulArgs& args);
+
+/// BF16, with vdpbf16ps: any number of rows. Needs AVX512_BF16, and DotKeepsContract().
+void MatmulDotBFloat16(const MatmulArgs& args);
+
+/// Whether this CPU's vdpbf16ps gives the bits that matmul.h defines, on vectors where the other
+/// conceivable orders and roundings differ. Needs AVX512_BF16.
+bool DotKeepsContract();
 
 void Attention(const AttentionArgs& args);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// F32, F16 and BF16 weights: lane = weight row, one chain of fma over k per output. Many rows:
+// F32 and F16 weights: lane = weight row, one chain of fma over k per output. Many rows:
 // a panel of kPanel inputs of two groups is converted to float32 once (16 KiB, in L1) and used for
 // all rows, six at a time; between panels the sums rest in memory, which changes no bit.
 #include "kernels/pack.h"
@@ -18,11 +18,8 @@ template <DType dtype>
 TESSERA_KERNEL_INLINE __m256 LoadWeights(const std::byte* group, int64_t k) {
   if constexpr (dtype == DType::kF32) {
     return _mm256_loadu_ps(reinterpret_cast<const float*>(group + k * 32));
-  } else if constexpr (dtype == DType::kF16) {
-    return LoadHalf8(group + k * 16);
   } else {
-    const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(group + k * 16));
-    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
+    return LoadHalf8(group + k * 16);
   }
 }
 
@@ -202,6 +199,5 @@ void MatmulFloat(const MatmulArgs& a) {
 
 template void MatmulFloat<DType::kF32>(const MatmulArgs&);
 template void MatmulFloat<DType::kF16>(const MatmulArgs&);
-template void MatmulFloat<DType::kBF16>(const MatmulArgs&);
 
 }  // namespace tessera::kernels::avx2

@@ -44,9 +44,7 @@ TESSERA_KERNEL_INLINE __m512 LoadWeights(const Pair& p, int64_t k) {
     const __m512i low = _mm512_castsi256_si512(LoadBytes(p.first + k * 32));
     return _mm512_castsi512_ps(_mm512_inserti64x4(low, LoadBytes(p.second + k * 32), 1));
   } else {
-    const __m256i bits = Join128(p.first + k * 16, p.second + k * 16);
-    if constexpr (dtype == DType::kF16) return _mm512_cvtph_ps(bits);
-    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
+    return _mm512_cvtph_ps(Join128(p.first + k * 16, p.second + k * 16));
   }
 }
 
@@ -172,6 +170,5 @@ void MatmulFloat(const MatmulArgs& a) {
 
 template void MatmulFloat<DType::kF32>(const MatmulArgs&);
 template void MatmulFloat<DType::kF16>(const MatmulArgs&);
-template void MatmulFloat<DType::kBF16>(const MatmulArgs&);
 
 }  // namespace tessera::kernels::avx512

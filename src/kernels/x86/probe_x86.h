@@ -26,6 +26,7 @@ uint64_t ProbeMaddubs(int64_t iterations);
 uint64_t ProbeMaddubsX2(int64_t iterations);
 uint64_t ProbeMaddubsX4(int64_t iterations);
 uint64_t ProbeDpbusd(int64_t iterations);  // Needs VNNI.
+uint64_t ProbeDpbf16(int64_t iterations);  // Needs AVX512_BF16.
 uint64_t ProbeRead(const std::byte* data, int64_t bytes);
 }  // namespace avx512
 

@@ -62,6 +62,35 @@ TESSERA_KERNEL_INLINE void QuantiseBlock(const Vec32& x, const QuantisedRows& ou
   out.scaled_sums[at] = scale * static_cast<float>(sum);
 }
 
+/// Eight bfloat16 numbers in the low halves of the lanes.
+TESSERA_KERNEL_INLINE __m256i RoundLanes(__m256 x) {
+  const __m256i bits = _mm256_castps_si256(x);
+  const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+  const __m256i bias = _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff));
+  const __m256i rounded = _mm256_add_epi32(bits, bias);
+  const __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
+  const __m256 nan = _mm256_cmp_ps(x, x, _CMP_UNORD_Q);
+  return _mm256_srli_epi32(_mm256_blendv_epi8(rounded, quiet, _mm256_castps_si256(nan)), 16);
+}
+
+/// One block of 32 to `out`.
+TESSERA_KERNEL_INLINE void RoundBlock(const Vec32& x, uint16_t* out) {
+  TESSERA_UNROLL
+  for (int i = 0; i < 2; ++i) {
+    const __m256i words = _mm256_packus_epi32(RoundLanes(x.v[2 * i]), RoundLanes(x.v[2 * i + 1]));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + 16 * i),
+                        _mm256_permute4x64_epi64(words, 0xd8));
+  }
+}
+
+/// The first `count` floats at x, the rest zero.
+TESSERA_KERNEL_INLINE Vec32 LoadPart32(const float* x, int64_t count) {
+  Vec32 v;
+  TESSERA_UNROLL
+  for (int i = 0; i < 4; ++i) v.v[i] = LoadPart(x + 8 * i, Max(0, count - 8 * i));
+  return v;
+}
+
 TESSERA_KERNEL_INLINE float RmsFactor(const float* x, int64_t k, float eps) {
   __m256 p[4] = {_mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps(),
                  _mm256_setzero_ps()};
@@ -173,6 +202,17 @@ void Quantise(const QuantiseArgs& args) {
   }
 }
 
+void Round(const RoundArgs& args) {
+  const RoundArgs a = args;
+  for (int64_t m = a.row_begin; m < a.row_end; ++m) {
+    const float* x = a.x + m * a.ldx;
+    for (int64_t b = 0; b * kBlock < a.k; ++b) {
+      const int64_t count = Min(kBlock, a.k - b * kBlock);
+      RoundBlock(LoadPart32(x + b * kBlock, count), a.out.values + (b * a.out.rows + m) * kBlock);
+    }
+  }
+}
+
 void RmsNorm(const RmsNormArgs& a) {
   for (int64_t m = a.row_begin; m < a.row_end; ++m) {
     const float* x = a.x + m * a.ldx;
@@ -194,6 +234,26 @@ void RmsNormQuantise(const RmsNormArgs& args) {
     for (int64_t b = 0; b < a.k / kBlock; ++b) {
       const Vec32 v = Normalise(Load32(x + b * kBlock), r, a.weight + b * kBlock);
       QuantiseBlock(v, a.q, b * a.q.rows + m);
+    }
+  }
+}
+
+void RmsNormRound(const RmsNormArgs& args) {
+  const RmsNormArgs a = args;
+  for (int64_t m = a.row_begin; m < a.row_end; ++m) {
+    const float* x = a.x + m * a.ldx;
+    const __m256 r = _mm256_set1_ps(RmsFactor(x, a.k, a.eps));
+    for (int64_t b = 0; b * kBlock < a.k; ++b) {
+      const int64_t count = Min(kBlock, a.k - b * kBlock);
+      Vec32 v = LoadPart32(x + b * kBlock, count);
+      const Vec32 w = LoadPart32(a.weight + b * kBlock, count);
+      TESSERA_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        const __m256 product = _mm256_mul_ps(_mm256_mul_ps(v.v[i], r), w.v[i]);
+        // Beyond k zero, also when r is no number.
+        v.v[i] = _mm256_and_ps(product, _mm256_castsi256_ps(LaneMask(count - 8 * i)));
+      }
+      RoundBlock(v, a.b.values + (b * a.b.rows + m) * kBlock);
     }
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shares (rows, heads) items of about equal cost, planned by StepRows. An item quantises its own
+// Shares (rows, heads) items of about equal cost, planned by StepRows. An item converts its own
 // columns, which are whole blocks, for the projection that follows.
 #include <algorithm>
 
@@ -40,7 +40,7 @@ void RunOp(Executor& ex, const bundle::AttentionStep& step, Worker* worker) {
   const bundle::Dims& dims = ex.dims();
   const KvMemory& kv = ex.kv();
   const int64_t ldq = ex.columns(step.in);
-  const bool quantise = ex.kind(step.out) == bundle::BufferKind::kQuantised;
+  const bool convert = ex.kind(step.out) != bundle::BufferKind::kFloat;
   kernels::AttentionArgs args;
   args.layout = kv.PlaneLayout();
   args.pool = kv.data();
@@ -63,18 +63,13 @@ void RunOp(Executor& ex, const bundle::AttentionStep& step, Worker* worker) {
     args.start = item.range.start;
     args.rows = item.range.rows;
     args.group = item.heads;
-    args.out = quantise ? worker->tile : ex.floats(step.out) + item.range.row * ldq + column;
-    args.ld_out = quantise ? columns : ldq;
+    args.out = convert ? worker->tile : ex.floats(step.out) + item.range.row * ldq + column;
+    args.ld_out = convert ? columns : ldq;
     ex.kernels().attention(args);
     Count(args, &worker->counters);
-    if (!quantise) continue;
-    kernels::QuantiseArgs quantised;
-    quantised.x = worker->tile;
-    quantised.ldx = columns;
-    quantised.k = columns;
-    quantised.row_end = item.range.rows;
-    quantised.out = ViewFrom(ex.quantised(step.out), item.range.row, column);
-    ex.kernels().quantise(quantised);
+    if (convert)
+      ex.Convert(worker->tile, columns, columns, item.range.rows,
+                 ex.activations(step.out).From(item.range.row, column));
   }
 }
 

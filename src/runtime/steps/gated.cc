@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Shares columns of the product in whole blocks of 32 (of 8 for float outputs): gate and up of the
-// same columns meet in the worker's tile, and the product is quantised where it is made.
+// same columns meet in the worker's tile, and the product is converted where it is made.
 #include "kernels/pack.h"
 #include "runtime/steps/blocks.h"
 #include "runtime/steps/steps.h"
@@ -13,8 +13,7 @@ using bundle::GatedStep;
 
 /// Columns of the product that are shared as one.
 int64_t UnitColumns(const Executor& ex, const GatedStep& step) {
-  return ex.kind(step.out) == bundle::BufferKind::kQuantised ? kernels::kBlock
-                                                             : kernels::kGroupRows;
+  return ex.kind(step.out) != bundle::BufferKind::kFloat ? kernels::kBlock : kernels::kGroupRows;
 }
 
 struct Tile {
@@ -25,7 +24,7 @@ struct Tile {
 /// Gate and up of the tile into the tile; returns how they lie there.
 kernels::GateLayout GateAndUp(const Executor& ex, const GatedStep& step, const Activations& in,
                               const Tile& b, Worker* worker) {
-  const Activations rows = in.FromRow(b.row);
+  const Activations rows = in.From(b.row);
   const int64_t begin = b.column / kernels::kGroupRows;
   const int64_t end = (b.column + b.columns) / kernels::kGroupRows;
   const int64_t ld = 2 * b.columns;
@@ -40,15 +39,15 @@ kernels::GateLayout GateAndUp(const Executor& ex, const GatedStep& step, const A
 
 void RunTile(const Executor& ex, const GatedStep& step, const Activations& in, const Tile& b,
              Worker* worker) {
-  const bool quantise = ex.kind(step.out) == bundle::BufferKind::kQuantised;
+  const bool convert = ex.kind(step.out) != bundle::BufferKind::kFloat;
   const int64_t ld_out = ex.columns(step.out);
   float* product = worker->tile + b.rows * 2 * b.columns;
   kernels::GatedArgs args;
   args.layout = GateAndUp(ex, step, in, b, worker);
   args.x = worker->tile;
   args.ldx = 2 * b.columns;
-  args.out = quantise ? product : ex.floats(step.out) + b.row * ld_out + b.column;
-  args.ld_out = quantise ? b.columns : ld_out;
+  args.out = convert ? product : ex.floats(step.out) + b.row * ld_out + b.column;
+  args.ld_out = convert ? b.columns : ld_out;
   args.columns = b.columns;
   args.row_end = b.rows;
   if (step.activation == bundle::Activation::kSilu) {
@@ -56,21 +55,16 @@ void RunTile(const Executor& ex, const GatedStep& step, const Activations& in, c
   } else {
     ex.kernels().gelu_gate(args);
   }
-  if (!quantise) return;
-  kernels::QuantiseArgs quantised;
-  quantised.x = product;
-  quantised.ldx = b.columns;
-  quantised.k = b.columns;
-  quantised.row_end = b.rows;
-  quantised.out = ViewFrom(ex.quantised(step.out), b.row, b.column);
-  ex.kernels().quantise(quantised);
+  if (convert)
+    ex.Convert(product, b.columns, b.columns, b.rows,
+               ex.activations(step.out).From(b.row, b.column));
 }
 
 }  // namespace
 
 void RunOp(Executor& ex, const GatedStep& step, Worker* worker) {
-  const bool quantised_in = ex.weight(step.gate).quantised_rows;
-  const Activations in = ex.NormInput(step.in, step.norm, quantised_in, {}, worker);
+  const bundle::BufferKind input = ex.weight(step.gate).input;
+  const Activations in = ex.NormInput(step.in, step.norm, input, {}, worker);
   const int64_t unit = UnitColumns(ex, step);
   const int64_t units = ex.columns(step.out) / unit;
   const int64_t rows = ex.rows().rows();

@@ -34,7 +34,7 @@ int64_t Units(const BoundWeight& weight) {
 
 void RunOp(Executor& ex, const ProjectStep& step, Worker* worker) {
   const BoundWeight& weight = ex.weight(step.weight);
-  const Activations in = ex.Input(step.in, weight.quantised_rows, worker);
+  const Activations in = ex.Input(step.in, weight.input, worker);
   const int64_t ld = ex.columns(step.residual);
   const int64_t rows = ex.rows().rows();
   const int64_t units = Units(weight);
@@ -46,7 +46,7 @@ void RunOp(Executor& ex, const ProjectStep& step, Worker* worker) {
     const int64_t end = std::min(b.units.end * kUnitGroups, kernels::GroupCount(weight.n));
     const int64_t column = begin * kernels::kGroupRows;
     const int64_t columns = std::min(end * kernels::kGroupRows, weight.n) - column;
-    ex.Matmul(weight, in.FromRow(b.row), b.rows, begin, end, worker->tile, columns, worker);
+    ex.Matmul(weight, in.From(b.row), b.rows, begin, end, worker->tile, columns, worker);
     if (step.bias)
       Add(ex, worker->tile, columns, ex.weight(*step.bias).vector() + column, 0, worker->tile,
           columns, b.rows, columns);

@@ -30,7 +30,7 @@ struct Qkv {
 void Project(const Qkv& c, const HeadRows& from, int64_t begin, int64_t end, float* out,
              int64_t out_stride, int64_t ld_out) {
   const BoundWeight& weight = c.ex.weight(from.weight);
-  const Activations in = c.in.FromRow(c.row);
+  const Activations in = c.in.From(c.row);
   const auto group = [&](int64_t row) { return row / kernels::kGroupRows; };
   if (from.stride == c.head_dim && out_stride == c.head_dim) {  // One run of rows and columns.
     const int64_t row = from.row + begin * from.stride;
@@ -139,7 +139,7 @@ void KeysAndValues(const Qkv& c, int64_t begin, int64_t end) {
     float* tile = c.worker->tile;
     if (one_run) {
       const int64_t row = k.row + at * pair;
-      c.ex.Matmul(c.ex.weight(k.weight), c.in.FromRow(c.row), c.rows, row / kernels::kGroupRows,
+      c.ex.Matmul(c.ex.weight(k.weight), c.in.From(c.row), c.rows, row / kernels::kGroupRows,
                   (row + ld) / kernels::kGroupRows, tile, ld, c.worker);
     } else {
       Project(c, k, at, stop, tile, pair, ld);
@@ -166,8 +166,8 @@ int64_t FirstUnit(const bundle::Dims& dims, int worker, int workers) {
 
 void RunOp(Executor& ex, const QkvStep& step, Worker* worker) {
   const bundle::Dims& dims = ex.dims();
-  const bool quantised = ex.weight(step.q.weight).quantised_rows;
-  const Activations in = ex.NormInput(step.in, step.norm, quantised, {}, worker);
+  const bundle::BufferKind input = ex.weight(step.q.weight).input;
+  const Activations in = ex.NormInput(step.in, step.norm, input, {}, worker);
   const auto share_of = [&](int owner) {
     return Worker::Range{FirstUnit(dims, owner, worker->count),
                          FirstUnit(dims, owner + 1, worker->count)};
