@@ -70,7 +70,7 @@ const Probe kProbes[] = {
   {Mix::kFloatFma,  KernelIsa::kAvx512,     "fma.avx512",         2 * 12 * 16,     &avx512::ProbeFma},
   {Mix::kFloatFma,  KernelIsa::kAvx2,       "fma.avx2",           2 * 12 * 8,      &avx2::ProbeFma},
   {Mix::kFloatFma,  KernelIsa::kRef,        "mul_add.sse2",       2 * 8 * 4,       &MulAddSse2},
-  {Mix::kDotBFloat16, KernelIsa::kAvx512Bf16, "dpbf16.avx512_bf16", 2 * 24 * 32,   &avx512::ProbeDpbf16},
+  {Mix::kDotBFloat16, KernelIsa::kAvx512Bf16, "dpbf16.avx512_bf16", 2 * 16 * 32,   &avx512::ProbeDpbf16},
   {Mix::kDot5Bits,  KernelIsa::kAvx512,     "maddubs_x4.avx512",  2 * 8 * 4 * 64,  &avx512::ProbeMaddubsX4},
   {Mix::kDot5Bits,  KernelIsa::kAvx2,       "maddubs_x4.avx2",    2 * 8 * 4 * 32,  &avx2::ProbeMaddubsX4},
   {Mix::kDot6Bits,  KernelIsa::kAvx512,     "maddubs_x2.avx512",  2 * 8 * 2 * 64,  &avx512::ProbeMaddubsX2},

@@ -4,20 +4,22 @@
 
 namespace tessera::kernels::avx512 {
 
-// Two a cycle of latency six or more: as many chains as the matmul has.
+// Two a cycle of latency six or more. (With more than the 16 chains that TESSERA_UNROLL unrolls the
+// sums would be in memory.)
 uint64_t ProbeDpbf16(int64_t iterations) {
-  constexpr int kChains = 24;
+  constexpr int kChains = 16;
   __m512 sum[kChains];
   TESSERA_UNROLL
   for (int i = 0; i < kChains; ++i) sum[i] = _mm512_setzero_ps();
   __m512i weights = _mm512_set1_epi32(0x40404040);  // 3.0 twice
   const __m512i x = _mm512_set1_epi32(0x40a040a0);  // 5.0 twice
   for (int64_t n = 0; n < iterations; ++n) {
-    asm volatile("" : "+v"(weights));
     TESSERA_UNROLL
-    for (int i = 0; i < kChains; ++i)
+    for (int i = 0; i < kChains; ++i) {
+      asm volatile("" : "+v"(weights));  // Before each use: equal sums would be computed once.
       sum[i] = _mm512_dpbf16_ps(sum[i], reinterpret_cast<__m512bh>(weights),
                                 reinterpret_cast<__m512bh>(x));
+    }
   }
   uint64_t words = 0;
   TESSERA_UNROLL
