@@ -49,6 +49,11 @@ std::optional<DType> Substitute(DType dtype) {
   }
 }
 
+/// Matrices with fewer inputs than this hold BF16 as F32. Kernels round the activations of BF16
+/// weights to bfloat16 (docs/design/0005); that pays where multiplying takes the time, and narrow
+/// models, whose weights are small in any format, keep the precision of float32 instead.
+constexpr int64_t kBFloat16Inputs = 512;
+
 }  // namespace
 
 Status CheckQuantize(const std::string& quantize) {
@@ -61,6 +66,8 @@ Result<WeightFormat> ChooseMatrixFormat(DType source, int64_t k, const std::stri
   const std::optional<DType> quantizer = QuantizerOf(quantize);
   if (quantizer && IsFloat(source) && kernels::CanPack(*quantizer, k))
     return WeightFormat{*quantizer, fmt::format("quantised from {}", tensor::Name(source))};
+  if (source == DType::kBF16 && k < kBFloat16Inputs)
+    return WeightFormat{DType::kF32, "converted from BF16"};
   if (kernels::CanPack(source, k)) return WeightFormat{source, ""};
   const std::optional<DType> substitute = Substitute(source);
   if (substitute && kernels::CanPack(*substitute, k))

@@ -20,7 +20,8 @@ struct WeightFormat {
 
 /// For a matrix that a matmul reads, k inputs. `quantize` as in CompileOptions; it applies to
 /// float sources only, and to those whose rows are whole blocks.
-///   kept:     what kernels::CanPack takes
+///   BF16 with fewer than 512 inputs -> F32 (exact)
+///   kept:     what else kernels::CanPack takes
 ///   F64 -> F32; F8 -> F16 (exact); formats of tensor/transcode.h -> Q8_0 or Q6_K, codes kept;
 ///   other block formats (Q2_K, IQ2_XS, IQ2_S, IQ1_M) -> F16, rounding each weight by at most 2^-11
 /// kUnimplemented for anything else.

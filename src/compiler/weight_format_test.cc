@@ -35,6 +35,12 @@ TEST(WeightFormat, ConvertsToTheNearestThatHoldsTheValuesAndSaysSo) {
   EXPECT_EQ(target(DType::kQ2_K), "converted from Q2_K to F16");
 }
 
+TEST(WeightFormat, NarrowBFloat16KeepsFloatActivations) {
+  EXPECT_EQ(ChooseMatrixFormat(DType::kBF16, 511, "none")->dtype, DType::kF32);
+  EXPECT_EQ(ChooseMatrixFormat(DType::kBF16, 511, "none")->note, "converted from BF16");
+  EXPECT_EQ(ChooseMatrixFormat(DType::kBF16, 512, "none")->dtype, DType::kBF16);
+}
+
 TEST(WeightFormat, RefusesTheRestByName) {
   for (const DType dtype : {DType::kI32, DType::kBool, DType::kQ8_1, DType::kQ8_K}) {
     const auto format = ChooseMatrixFormat(dtype, 512, "none");

@@ -10,6 +10,7 @@
 #include "harness.h"
 #include "runtime/limits.h"
 #include "support/scale.h"
+#include "synthetic_model.h"
 
 namespace tessera::testing {
 namespace {
@@ -35,10 +36,10 @@ std::vector<int32_t> RandomTokens(uint64_t seed, size_t count, int64_t vocabular
   return tokens;
 }
 
-Case MakeCase(const std::filesystem::path& model, size_t tokens,
-              kernels::KvType kv_type = kernels::KvType::kF16) {
+Case MakeCaseOfBundle(const std::filesystem::path& bundle, size_t tokens,
+                      kernels::KvType kv_type = kernels::KvType::kF16) {
   Case c;
-  c.bundle = BundleOf(model);
+  c.bundle = bundle;
   c.kv_type = kv_type;
   const auto session = c.Load({.threads = 1});
   c.prompt = RandomTokens(7, tokens, session->shape().vocab_size);
@@ -46,8 +47,27 @@ Case MakeCase(const std::filesystem::path& model, size_t tokens,
   return c;
 }
 
+Case MakeCase(const std::filesystem::path& model, size_t tokens,
+              kernels::KvType kv_type = kernels::KvType::kF16) {
+  return MakeCaseOfBundle(BundleOf(model), tokens, kv_type);
+}
+
+/// Random BF16 weights, wide enough to stay so; the folder lives as long as the tests.
+Case MakeBFloat16Case() {
+  static const TempDir dir;
+  const model::ModelSource source = MakeSynthetic(
+      WideSyntheticConfig(), AllMatrices(tensor::DType::kBF16), dir.path() / "model.gguf");
+  const auto report = CompileSynthetic(source, dir.path());
+  EXPECT_TRUE(report.has_value()) << report.error().ToString();
+  return MakeCaseOfBundle(report->bundle, 150);
+}
+
 /// Made once: the first use pays.
 const Case& CaseOf(const std::string& name) {
+  if (name == "bfloat16") {
+    static const Case bfloat16 = MakeBFloat16Case();
+    return bfloat16;
+  }
   static const Case tiny = MakeCase(TinyLlama("hf"), 150);
   static const Case smol = MakeCase(SmolLm2(), Scaled<size_t>(70, 44));
   static const Case int8 = MakeCase(SmolLm2(), Scaled<size_t>(70, 44), kernels::KvType::kInt8);
@@ -166,8 +186,8 @@ TEST_P(Determinism, ACopiedPageContinuesTheSame) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, Determinism,
-                         ::testing::Values(std::string("tiny"), std::string("smol"),
-                                           std::string("smol_int8_kv")),
+                         ::testing::Values(std::string("tiny"), std::string("bfloat16"),
+                                           std::string("smol"), std::string("smol_int8_kv")),
                          [](const auto& test) { return test.param; });
 
 }  // namespace

@@ -113,8 +113,8 @@ TEST_F(HostileBundle, PackedSizesMustBeThoseOfTheFormat) {
   ASSERT_TRUE(program.has_value());
   for (bundle::Weight& weight : program->weights) {
     if (weight.entry != "layer0.qkv") continue;
-    ASSERT_EQ(weight.dtype, tensor::DType::kBF16);
-    weight.dtype = tensor::DType::kF32;
+    ASSERT_EQ(weight.dtype, tensor::DType::kF32);
+    weight.dtype = tensor::DType::kF16;
   }
   Replace(bundle::kProgramFile, bundle::WriteProgram(*program));
   EXPECT_THAT(LoadAndRun(), HasSubstr("weight layer0.qkv"));

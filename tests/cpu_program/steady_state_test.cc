@@ -41,8 +41,7 @@ TEST(SteadyState, AStepAllocatesNothing) {
 }
 
 TEST(SteadyState, PassesFiveBarriersALayerForFewRowsAndSevenForMany) {
-  // F16: its heads are too narrow for blocks of 32, so BF16 weights would pass one more barrier.
-  const auto session = MustLoad(BundleOf(TinyLlama("tiny-f16.gguf")), {.threads = 2});
+  const auto session = MustLoad(BundleOf(TinyLlama("hf")), {.threads = 2});
   ASSERT_NE(session, nullptr);
   const int64_t layers = session->shape().layers;
   const std::vector<int32_t> tokens = Tokens(64);

@@ -61,6 +61,16 @@ model::ModelConfig SyntheticConfig() {
   return config;
 }
 
+model::ModelConfig WideSyntheticConfig() {
+  model::ModelConfig config = SyntheticConfig();
+  config.hidden = 512;
+  config.attention.head_dim = 128;
+  config.rope.rotary_dim = 128;
+  config.ffn.intermediate = 544;
+  config.context_length = 2048;
+  return config;
+}
+
 TypeOf AllMatrices(tensor::DType matrix) {
   return [matrix](const std::string&, const tensor::Shape& shape) {
     return shape.rank() == 1 ? tensor::DType::kF32 : matrix;
@@ -92,6 +102,15 @@ model::ModelSource MakeSynthetic(const model::ModelConfig& config, const TypeOf&
   source.config = config;
   if (index.has_value()) source.index = *std::move(index);
   return source;
+}
+
+Result<compiler::CompileReport> CompileSynthetic(const model::ModelSource& source,
+                                                 const std::filesystem::path& cache) {
+  compiler::CompileInput input;
+  input.source = &source;
+  input.name = "synthetic";
+  input.tokenizer_json = "{}";
+  return compiler::Compile(input, {}, bundle::Store(cache));
 }
 
 }  // namespace tessera::testing

@@ -19,15 +19,6 @@ namespace {
 using tensor::DType;
 using ::testing::HasSubstr;
 
-Result<compiler::CompileReport> CompileSource(const model::ModelSource& source,
-                                              const std::filesystem::path& cache) {
-  compiler::CompileInput input;
-  input.source = &source;
-  input.name = "synthetic";
-  input.tokenizer_json = "{}";
-  return compiler::Compile(input, {}, bundle::Store(cache));
-}
-
 const std::vector<int32_t> kTokens = {1, 99, 50, 50, 3, 17, 64, 2, 81, 33, 5, 90, 8, 8, 70, 41};
 
 class Variations : public ::testing::Test {
@@ -41,7 +32,7 @@ class Variations : public ::testing::Test {
     graph::Interpreter interpreter(*graph, weights);
     const auto expected = interpreter.Run(kTokens);
     EXPECT_TRUE(expected.has_value()) << expected.error().ToString();
-    const auto report = CompileSource(source, dir_.path());
+    const auto report = CompileSynthetic(source, dir_.path());
     EXPECT_TRUE(report.has_value()) << report.error().ToString();
     if (!expected.has_value() || !report.has_value()) return 1;
     const auto session = MustLoad(report->bundle, {.threads = 2});
@@ -57,7 +48,7 @@ class Variations : public ::testing::Test {
   std::string CompileError(const model::ModelConfig& config) {
     const model::ModelSource source =
         MakeSynthetic(config, AllMatrices(DType::kF32), dir_.path() / "model.gguf");
-    const auto report = CompileSource(source, dir_.path());
+    const auto report = CompileSynthetic(source, dir_.path());
     return report.has_value() ? "compiled" : report.error().ToString();
   }
   TempDir dir_;
@@ -121,7 +112,7 @@ TEST_F(Variations, OneKvHeadForAllAndOneForEach) {
 
 TEST_F(Variations, EveryFormatThatWeCanWrite) {
   EXPECT_LE(RelativeError(SyntheticConfig(), AllMatrices(DType::kF16)), kFloatError);
-  EXPECT_LE(RelativeError(SyntheticConfig(), AllMatrices(DType::kBF16)), kBFloat16Error);
+  EXPECT_LE(RelativeError(WideSyntheticConfig(), AllMatrices(DType::kBF16)), kBFloat16Error);
   for (const DType type : {DType::kQ8_0, DType::kQ4_0, DType::kQ4_1})
     EXPECT_LE(RelativeError(SyntheticConfig(), AllMatrices(type)), kQuantisedError)
         << tensor::Name(type);
@@ -145,7 +136,7 @@ TEST_F(Variations, BFloat16BesideOtherFloatsOfTheSameInput) {
     if (name.find("attn_k") != std::string::npos) return DType::kF16;
     return name.find("ffn_up") != std::string::npos ? DType::kF32 : DType::kBF16;
   };
-  EXPECT_LE(RelativeError(SyntheticConfig(), mixed), kBFloat16Error);
+  EXPECT_LE(RelativeError(WideSyntheticConfig(), mixed), kBFloat16Error);
 }
 
 TEST_F(Variations, FloatAndBlockFormatsMixedBetweenLayers) {
