@@ -13,8 +13,8 @@
 
 namespace tessera::runtime {
 
-/// Two groups of eight columns: what the widest kernel computes at once.
-inline constexpr int64_t kUnitGroups = 2;
+/// Four groups of eight columns: what the widest kernel computes at once.
+inline constexpr int64_t kUnitGroups = 4;
 
 struct Block {
   int64_t row = 0;  // Rows [row, row + rows) of the step.
