@@ -19,9 +19,5 @@ inline constexpr int64_t kRedundantRows = 8;
 inline constexpr int64_t kTileRows = 128;
 /// Floats of a worker's output tile: 128 KiB, a quarter of a 512 KiB L2.
 inline constexpr int64_t kTileFloats = 32 * 1024;
-/// Up to so many rows the weights' way from memory decides, and from a core's own caches they come
-/// faster: workers help each other only when one is held up. (SmolLM2, whose weights are 1.5 times
-/// the L3 caches of two cores: one stream 690 tokens/s with shares that stay, 540 without.)
-inline constexpr int64_t kMemoryBoundRows = 4;
 
 }  // namespace tessera::runtime

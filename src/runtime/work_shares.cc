@@ -8,11 +8,10 @@
 namespace tessera::runtime {
 
 WorkShares::Piece WorkShares::TakeFrom(int owner, int worker, uint64_t phase, int64_t most,
-                                       Help help, int64_t units) {
+                                       int64_t units) {
   TESSERA_DCHECK(units >= 0 && units <= kMaxUnits && most >= 1);
   constexpr uint64_t kUnitMask = kMaxUnits;
   const bool own = owner == worker;
-  const int64_t kept = !own && help == Help::kLate ? units / 4 : 0;
   const int64_t least = (units + kParts - 1) / kParts;
   const uint64_t tag = phase & kPhaseMask;
   std::atomic<uint64_t>& left = shares_[static_cast<size_t>(owner)].left;
@@ -22,7 +21,7 @@ WorkShares::Piece WorkShares::TakeFrom(int owner, int worker, uint64_t phase, in
     const bool begun = seen >> (2 * kBits) == tag;
     const auto begin = static_cast<int64_t>(begun ? seen >> kBits & kUnitMask : 0);
     const auto end = begun ? static_cast<int64_t>(seen & kUnitMask) : units;
-    if (end - begin <= kept && (begun || !own)) return {};
+    if (begin == end && (begun || !own)) return {};
     // Half of what is left, so that the last pieces are small, but not so small that the switch
     // from one to the next costs more than it evens out.
     const int64_t count = std::min({most, end - begin, std::max(least, (end - begin + 1) / 2)});

@@ -33,24 +33,16 @@ class WorkShares {
     bool empty() const { return begin == end; }
   };
 
-  /// What others may take of a share.
-  enum class Help : uint8_t {
-    kAny,
-    kLate,  // Something only while more than a quarter is left, so that in a quiet machine
-            // everybody computes the same units every time: a core's caches keep a part of what
-            // they read.
-  };
-
   /// At most `most` (>= 1) units for `worker`. `units_of(owner)` is the size of a share, the same
   /// for every caller.
   template <class UnitsOf>
-  Piece Take(int worker, uint64_t phase, int64_t most, Help help, const UnitsOf& units_of) {
+  Piece Take(int worker, uint64_t phase, int64_t most, const UnitsOf& units_of) {
     const int workers = static_cast<int>(shares_.size());
-    Piece piece = TakeFrom(worker, worker, phase, most, help, units_of(worker));
+    Piece piece = TakeFrom(worker, worker, phase, most, units_of(worker));
     // Far shares are not asked: with many workers, looking costs more than what is found.
     for (int i = 1; piece.empty() && i <= kNeighbours && i < workers; ++i) {
       const int owner = (worker + i) % workers;
-      piece = TakeFrom(owner, worker, phase, most, help, units_of(owner));
+      piece = TakeFrom(owner, worker, phase, most, units_of(owner));
     }
     return piece;
   }
@@ -68,7 +60,7 @@ class WorkShares {
     std::atomic<uint64_t> left{0};
   };
 
-  Piece TakeFrom(int owner, int worker, uint64_t phase, int64_t most, Help help, int64_t units);
+  Piece TakeFrom(int owner, int worker, uint64_t phase, int64_t most, int64_t units);
 
   std::vector<Share> shares_;
 };

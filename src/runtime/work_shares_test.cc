@@ -11,14 +11,13 @@ namespace tessera::runtime {
 namespace {
 
 using Piece = WorkShares::Piece;
-using Help = WorkShares::Help;
 
 TEST(WorkShares, AWorkerAloneTakesItsShareInOrderInEverSmallerPieces) {
   WorkShares shares(1);
   const auto units = [](int) { return int64_t{20}; };
   std::vector<int64_t> sizes;
   int64_t next = 0;
-  for (Piece piece; !(piece = shares.Take(0, 1, 8, Help::kAny, units)).empty();) {
+  for (Piece piece; !(piece = shares.Take(0, 1, 8, units)).empty();) {
     EXPECT_EQ(piece.begin, next);
     next = piece.end;
     sizes.push_back(piece.end - piece.begin);
@@ -29,32 +28,20 @@ TEST(WorkShares, AWorkerAloneTakesItsShareInOrderInEverSmallerPieces) {
 TEST(WorkShares, TheOneThatIsDoneTakesFromTheBackOfOneThatHasNotBegun) {
   WorkShares shares(2);
   const auto units = [](int owner) { return owner == 0 ? int64_t{0} : int64_t{10}; };
-  const Piece stolen = shares.Take(0, 1, 100, Help::kAny, units);
+  const Piece stolen = shares.Take(0, 1, 100, units);
   EXPECT_EQ(stolen.owner, 1);
   EXPECT_EQ(stolen.begin, 5);
   EXPECT_EQ(stolen.end, 10);
-  const Piece own = shares.Take(1, 1, 100, Help::kAny, units);
+  const Piece own = shares.Take(1, 1, 100, units);
   EXPECT_EQ(own.begin, 0);
   EXPECT_EQ(own.end, 3);
-}
-
-TEST(WorkShares, LateHelpLeavesTheLastQuarterToTheOwner) {
-  WorkShares shares(2);
-  const auto units = [](int owner) { return owner == 0 ? int64_t{0} : int64_t{16}; };
-  EXPECT_EQ(shares.Take(0, 1, 100, Help::kLate, units).begin, 8);  // Not begun: half of it.
-  EXPECT_EQ(shares.Take(0, 1, 100, Help::kLate, units).begin, 4);
-  EXPECT_TRUE(shares.Take(0, 1, 100, Help::kLate, units).empty());
-  EXPECT_EQ(shares.Take(1, 1, 100, Help::kLate, units).end, 2);
-  EXPECT_EQ(shares.Take(1, 2, 12, Help::kLate, units).end, 8);
-  EXPECT_EQ(shares.Take(1, 2, 12, Help::kLate, units).end, 12);
-  EXPECT_TRUE(shares.Take(0, 2, 100, Help::kLate, units).empty());
 }
 
 TEST(WorkShares, AnEmptyShareIsDoneInEveryPhase) {
   WorkShares shares(2);
   const auto none = [](int) { return int64_t{0}; };
   for (uint64_t phase = 1; phase < 4; ++phase)
-    for (int worker : {0, 1}) EXPECT_TRUE(shares.Take(worker, phase, 4, Help::kAny, none).empty());
+    for (int worker : {0, 1}) EXPECT_TRUE(shares.Take(worker, phase, 4, none).empty());
 }
 
 TEST(WorkShares, PhasesAreToldApartForEver) {
@@ -62,8 +49,7 @@ TEST(WorkShares, PhasesAreToldApartForEver) {
   const auto units = [](int) { return int64_t{3}; };
   for (uint64_t phase = 1; phase <= 200'000; ++phase) {  // A word tells 65536 apart.
     int64_t taken = 0;
-    for (Piece p; !(p = shares.Take(0, phase, 2, Help::kAny, units)).empty();)
-      taken += p.end - p.begin;
+    for (Piece p; !(p = shares.Take(0, phase, 2, units)).empty();) taken += p.end - p.begin;
     ASSERT_EQ(taken, 3);
   }
 }
@@ -78,7 +64,7 @@ TEST(WorkShares, EveryUnitIsTakenOnceWhateverTheThreadsDo) {
     taken[static_cast<size_t>(owner)].assign(static_cast<size_t>(units(owner)), 0);
   pool->Run([&](int worker) {
     for (uint64_t phase = 1; phase <= kPhases; ++phase) {
-      for (Piece p; !(p = shares.Take(worker, phase, 2, Help::kAny, units)).empty();)
+      for (Piece p; !(p = shares.Take(worker, phase, 2, units)).empty();)
         for (int64_t unit = p.begin; unit < p.end; ++unit)
           ++taken[static_cast<size_t>(p.owner)][static_cast<size_t>(unit)];
       pool->Barrier(worker);

@@ -37,11 +37,9 @@ void ForEachBlock(Executor& ex, Worker* worker, int64_t rows, int64_t most, cons
     const Worker::Range share = share_of(owner);
     return tiles * (share.end - share.begin);
   };
-  const auto help = rows <= kMemoryBoundRows ? WorkShares::Help::kLate : WorkShares::Help::kAny;
   ++worker->phase;
   for (;;) {
-    const WorkShares::Piece piece =
-        ex.shares().Take(worker->index, worker->phase, most, help, units_of);
+    const WorkShares::Piece piece = ex.shares().Take(worker->index, worker->phase, most, units_of);
     if (piece.empty()) return;
     const Worker::Range share = share_of(piece.owner);
     const int64_t width = share.end - share.begin;
