@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "engine/token_constraint.h"
 #include "text/tokenizer.h"
 
 namespace tessera::engine {
@@ -115,6 +116,8 @@ struct Request {
   bool cache_prompt = true;
   std::optional<TimePoint> deadline;
   TimePoint arrival{};  // When the client's request came in; before tokenising.
+  /// What the output must keep to; null: anything. Of this request alone.
+  std::shared_ptr<TokenConstraint> constraint;
   std::shared_ptr<Sink> sink;
 };
 
