@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "base/check.h"
 
@@ -61,6 +62,7 @@ void EngineCore::Step() {
   const auto logits = session_->Step(chunks_);
   ++stats_.steps;
   if (logits.has_value()) {
+    stats_.last_step = clock_->Now();
     Advance(decision.work, *logits);
   } else {
     FailBatch(decision.work, logits.error());
@@ -226,17 +228,19 @@ bool EngineCore::SampleToken(Sequence* sequence, std::span<const float> row) {
 
 void EngineCore::CountToken(Sequence* sequence) {
   const TimePoint now = clock_->Now();
+  const bool is_first = !sequence->first_token.has_value();
+  const TimePoint before = std::exchange(sequence->last_token, now);
+  if (is_first) sequence->first_token = now;
+  if (sequence->request.is_probe) return;
   ++stats_.generation_tokens;
-  if (!sequence->first_token.has_value()) {
-    sequence->first_token = now;
+  if (is_first) {
     stats_.prompt_tokens += sequence->prompt_tokens();
     if (sequence->shares_prefix) stats_.prefix_cache_queries += sequence->prompt_tokens();
     stats_.prefix_cache_hits += sequence->cached_tokens;
     stats_.time_to_first_token.Observe(Seconds(now - sequence->request.arrival));
   } else {
-    stats_.inter_token_latency.Observe(Seconds(now - sequence->last_token));
+    stats_.inter_token_latency.Observe(Seconds(now - before));
   }
-  sequence->last_token = now;
 }
 
 void EngineCore::Retire(Sequence* sequence, FinishReason reason, Status status,
@@ -249,7 +253,7 @@ void EngineCore::Retire(Sequence* sequence, FinishReason reason, Status status,
   }
   const TimePoint now = clock_->Now();
   Finish finish = sequence->MakeFinish(reason, std::move(status), kept_tokens, now);
-  CountFinish(sequence->request, finish, now, &stats_);
+  if (!sequence->request.is_probe) CountFinish(sequence->request, finish, now, &stats_);
   events_.push_back({sequence->request.sink, std::move(finish)});
 }
 

@@ -126,6 +126,33 @@ TEST(Engine, WhoSeesTheFinishSeesItCounted) {
   }
 }
 
+TEST(Engine, AProbeStepsTheModelAndCountsAsNoRequest) {
+  const auto engine = StartEngine({});
+  EXPECT_FALSE(engine->stats().last_step.has_value());
+  const TimePoint before = Clock::Real().Now();
+  const auto waiter = std::make_shared<Waiter>();
+  Request request = MakeRequest(waiter, 1);
+  request.is_probe = true;
+  ASSERT_TRUE(engine->Submit(std::move(request)).has_value());
+  EXPECT_EQ(waiter->Wait().generated_tokens, 1);
+  const Stats stats = engine->stats();
+  ASSERT_TRUE(stats.last_step.has_value());
+  EXPECT_GE(*stats.last_step, before);
+  EXPECT_EQ(stats.steps, 1);
+  EXPECT_EQ(stats.prompt_tokens + stats.generation_tokens + stats.finished_length, 0);
+  EXPECT_EQ(stats.time_to_first_token.count() + stats.e2e_latency.count(), 0);
+}
+
+TEST(Engine, AFailedStepIsNoSignOfLife) {
+  FakeSessionOptions options;
+  options.on_step = [](int64_t step) { return step > 0 ? Internal("no luck") : Status(); };
+  const auto engine = StartEngine(std::move(options));
+  const auto waiter = std::make_shared<Waiter>();
+  ASSERT_TRUE(engine->Submit(MakeRequest(waiter, 1)).has_value());
+  EXPECT_EQ(waiter->Wait().status.code(), Code::kInternal);
+  EXPECT_FALSE(engine->stats().last_step.has_value());
+}
+
 TEST(Engine, AModelThatCannotStepDoesNotStart) {
   FakeSessionOptions options;
   options.on_step = [](int64_t) { return Internal("no device"); };

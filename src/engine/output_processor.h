@@ -53,6 +53,8 @@ class OutputProcessor {
 
   /// A stop string was found: the answer is complete, later tokens are ignored.
   bool stopped() const { return matcher_.matched(); }
+  /// That stop string; empty while none was found.
+  const std::string& stop_string() const { return matcher_.match(); }
   /// Tokens of the answer so far, ending token included.
   int64_t token_count() const { return token_count_; }
   /// The stop or EOS id that ended the answer, or -1.

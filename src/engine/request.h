@@ -114,6 +114,8 @@ struct Request {
   int top_logprobs = -1;  // -1 = none, 0 = the chosen token's only.
   /// Use the prefix cache, and leave what is computed to it. The tokens are the same either way.
   bool cache_prompt = true;
+  /// The server's own question whether the model runs: not in the statistics of requests.
+  bool is_probe = false;
   std::optional<TimePoint> deadline;
   TimePoint arrival{};  // When the client's request came in; before tokenising.
   /// What the output must keep to; null: anything. Of this request alone.

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -43,7 +44,8 @@ struct Stats {
   int64_t waiting = 0;
   int64_t kv_pages_used = 0;  // By sequences; those that are only cached can be had at any time.
   int64_t kv_pages_total = 0;
-  int64_t prefix_cache_pages = 0;  // In the prefix cache, used or not.
+  int64_t prefix_cache_pages = 0;      // In the prefix cache, used or not.
+  std::optional<TimePoint> last_step;  // End of the last step that succeeded.
   // Counters.
   int64_t prompt_tokens = 0;  // Prompt tokens of requests that were prefilled.
   int64_t generation_tokens = 0;

@@ -37,20 +37,22 @@ void StopMatcher::Advance(Pattern* pattern, char byte) {
 }
 
 std::string StopMatcher::Push(std::string_view text) {
-  if (matched_) return {};
+  if (matched()) return {};
   size_t partial = 0;  // Longest beginning of a stop string at the end of what was seen.
   for (size_t i = 0; i < text.size(); ++i) {
-    size_t length = 0;
+    const Pattern* longest = nullptr;
     partial = 0;
     for (Pattern& pattern : patterns_) {
       Advance(&pattern, text[i]);
-      if (pattern.state == pattern.text.size()) length = std::max(length, pattern.state);
+      if (pattern.state == pattern.text.size() &&
+          (longest == nullptr || pattern.state > longest->text.size()))
+        longest = &pattern;
       partial = std::max(partial, pattern.state);
     }
-    if (length == 0) continue;
-    matched_ = true;
+    if (longest == nullptr) continue;
+    match_ = longest->text;
     held_ += text.substr(0, i + 1);
-    if (!is_included_) held_.resize(held_.size() - length);
+    if (!is_included_) held_.resize(held_.size() - match_.size());
     return std::exchange(held_, {});
   }
   held_ += text;

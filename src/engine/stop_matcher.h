@@ -23,7 +23,9 @@ class StopMatcher {
   std::string Push(std::string_view text);
   /// The text held back, once no more will come; empty after a match.
   std::string Flush();
-  bool matched() const { return matched_; }
+  bool matched() const { return !match_.empty(); }
+  /// The stop string found; empty before.
+  const std::string& match() const { return match_; }
 
  private:
   struct Pattern {
@@ -35,7 +37,7 @@ class StopMatcher {
 
   std::vector<Pattern> patterns_;
   const bool is_included_;
-  bool matched_ = false;
+  std::string match_;
   std::string held_;
 };
 

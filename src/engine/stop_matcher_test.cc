@@ -88,6 +88,14 @@ TEST(StopMatcher, GivesAFalseStartBack) {
   EXPECT_EQ(matcher.Flush(), "EN");
 }
 
+TEST(StopMatcher, NamesTheLongestOfThoseThatEndTogether) {
+  StopMatcher matcher({"c", "abc", "bc", "abcd"}, false);
+  EXPECT_EQ(matcher.Push("xa"), "x");
+  EXPECT_EQ(matcher.match(), "");
+  EXPECT_EQ(matcher.Push("bc"), "");
+  EXPECT_EQ(matcher.match(), "abc");
+}
+
 TEST(StopMatcher, MayKeepTheStopString) {
   StopMatcher matcher({"\n\n"}, true);
   EXPECT_EQ(matcher.Push("a\n"), "a");
