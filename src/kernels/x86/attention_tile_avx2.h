@@ -184,6 +184,12 @@ struct AttentionAvx2 {
     }
   }
 
+  /// A block's elements; `count` is a multiple of kKvBlock.
+  template <class T>
+  TESSERA_KERNEL_INLINE void ToFloats(const T* from, int64_t count, float* to) {
+    for (int64_t i = 0; i < count; i += 8) _mm256_storeu_ps(to + i, LoadKv8(from + i));
+  }
+
   template <bool kScaled>
   TESSERA_KERNEL_INLINE void Softmax(const SoftmaxArgs& a, float* scores, float* m, float* sum,
                                      float* o) {

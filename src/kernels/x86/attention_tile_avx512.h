@@ -4,6 +4,7 @@
 #pragma once
 
 #include "kernels/x86/attention_tile_avx2.h"
+#include "kernels/x86/vec_avx512.h"
 
 namespace tessera::kernels {
 namespace {
@@ -99,24 +100,6 @@ TESSERA_KERNEL_INLINE void ScoreBlocks16(const ChunkKv<T>& kv, const ChunkKv<T>&
   }
 }
 
-/// ref::Exp on sixteen lanes, bit for bit.
-TESSERA_KERNEL_INLINE __m512 ExpAvx512(__m512 x) {
-  x = _mm512_max_ps(_mm512_set1_ps(kExpLow), x);  // In this order NaN passes.
-  x = _mm512_min_ps(_mm512_set1_ps(kExpHigh), x);
-  const __m512 n = _mm512_roundscale_ps(_mm512_mul_ps(x, _mm512_set1_ps(kLog2E)),
-                                        _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-  __m512 r = _mm512_fmadd_ps(n, _mm512_set1_ps(-kLn2High), x);
-  r = _mm512_fmadd_ps(n, _mm512_set1_ps(-kLn2Low), r);
-  __m512 p = _mm512_fmadd_ps(_mm512_set1_ps(kExpC6), r, _mm512_set1_ps(kExpC5));
-  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(kExpC4));
-  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(kExpC3));
-  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(kExpC2));
-  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f));
-  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f));
-  return _mm512_castsi512_ps(
-      _mm512_add_epi32(_mm512_castps_si512(p), _mm512_slli_epi32(_mm512_cvtps_epi32(n), 23)));
-}
-
 TESSERA_KERNEL_INLINE __m512 FinishScore16(__m512 s, const SoftmaxArgs& a) {
   s = _mm512_mul_ps(s, _mm512_set1_ps(a.scale));
   if (a.softcap > 0) {
@@ -200,6 +183,11 @@ struct AttentionAvx512 {
       AddColumns16<T, N, 1>(kv, ahead, e, from, to, head_dim, column, o);
     }
     if (column < head_dim) AddColumns8<T, N, 1>(kv, ahead, e, from, to, head_dim, column, o);
+  }
+
+  template <class T>
+  TESSERA_KERNEL_INLINE void ToFloats(const T* from, int64_t count, float* to) {
+    for (int64_t i = 0; i < count; i += 16) _mm512_storeu_ps(to + i, LoadKv16(from + i));
   }
 
   template <bool kScaled>

@@ -36,6 +36,32 @@ struct TileState {
   [[gnu::always_inline]] int64_t End(int64_t row) const { return start + row + 1; }
 };
 
+/// Columns [d, d + 8) of eight rows to the eight rows of `to`.
+TESSERA_KERNEL_INLINE void Transpose8(const float* const (&rows)[8], int64_t d, float* to,
+                                      int64_t ld) {
+  __m256 pairs[8], quads[8];
+  TESSERA_UNROLL
+  for (int i = 0; i < 8; i += 2) {
+    const __m256 a = _mm256_loadu_ps(rows[i] + d), b = _mm256_loadu_ps(rows[i + 1] + d);
+    pairs[i] = _mm256_unpacklo_ps(a, b);
+    pairs[i + 1] = _mm256_unpackhi_ps(a, b);
+  }
+  TESSERA_UNROLL
+  for (int i = 0; i < 8; i += 4) {
+    TESSERA_UNROLL
+    for (int j = 0; j < 2; ++j) {
+      const __m256 a = pairs[i + j], b = pairs[i + 2 + j];
+      quads[i + 2 * j] = _mm256_shuffle_ps(a, b, 0x44);
+      quads[i + 2 * j + 1] = _mm256_shuffle_ps(a, b, 0xee);
+    }
+  }
+  TESSERA_UNROLL
+  for (int i = 0; i < 4; ++i) {
+    _mm256_storeu_ps(to + i * ld, _mm256_permute2f128_ps(quads[i], quads[4 + i], 0x20));
+    _mm256_storeu_ps(to + (4 + i) * ld, _mm256_permute2f128_ps(quads[i], quads[4 + i], 0x31));
+  }
+}
+
 TESSERA_KERNEL_INLINE TileState MakeTile(const AttentionArgs& a, int64_t head, int64_t row0,
                                          int64_t rows) {
   const int64_t dim = a.layout.head_dim, queries = rows * a.group;
@@ -60,9 +86,17 @@ TESSERA_KERNEL_INLINE TileState MakeTile(const AttentionArgs& a, int64_t head, i
               .sum = take(queries),
               .total_m = take(queries),
               .total_sum = take(queries)};
-  for (int64_t i = 0; i < queries; ++i) {
-    const float* q = a.q + (row0 + i / a.group) * a.ldq + (head * a.group + i % a.group) * dim;
-    for (int64_t d = 0; d < dim; ++d) t.q[d * queries + i] = q[d];
+  const auto q = [&](int64_t i) {
+    return a.q + (row0 + i / a.group) * a.ldq + (head * a.group + i % a.group) * dim;
+  };
+  int64_t i = 0;
+  for (; i + 8 <= queries; i += 8) {
+    const float* rows_of_q[8];
+    for (int64_t j = 0; j < 8; ++j) rows_of_q[j] = q(i + j);
+    for (int64_t d = 0; d < dim; d += 8) Transpose8(rows_of_q, d, t.q + d * queries + i, queries);
+  }
+  for (; i < queries; ++i) {
+    for (int64_t d = 0; d < dim; ++d) t.q[d * queries + i] = q(i)[d];
   }
   return t;
 }
@@ -130,16 +164,14 @@ TESSERA_KERNEL_INLINE void Prefetch(const ChunkKv<T>& kv, int64_t head_dim) {
 }
 
 /// The same in float32, in the tile's buffers.
-template <class T>
+template <class Ops, class T>
 TESSERA_KERNEL_INLINE ChunkKv<float> Convert(const TileState& t, const ChunkKv<T>& from,
                                              int64_t first, int64_t last) {
   const int64_t size = kKvBlock * t.a.layout.head_dim;
   ChunkKv<float> kv = {};
   for (int64_t b = first; b < last; ++b) {
-    for (int64_t i = 0; i < size; i += 8) {
-      _mm256_storeu_ps(t.k + b * size + i, LoadKv8(from.k[b] + i));
-      _mm256_storeu_ps(t.v + b * size + i, LoadKv8(from.v[b] + i));
-    }
+    Ops::ToFloats(from.k[b], size, t.k + b * size);
+    Ops::ToFloats(from.v[b], size, t.v + b * size);
     kv.k[b] = t.k + b * size;
     kv.v[b] = t.v + b * size;
   }
@@ -244,7 +276,7 @@ TESSERA_KERNEL_INLINE void Split(const TileState& t, int64_t split) {
     const ChunkKv<T> kv = Locate<T>(t, chunk, first, last);
     const ChunkKv<T> next = LocateNext(t, chunk + kAttentionChunk, kv);
     if ((row_end - row_begin) * t.a.group > kDirectQueries) {
-      const ChunkKv<float> converted = Convert(t, kv, first, last);
+      const ChunkKv<float> converted = Convert<Ops>(t, kv, first, last);
       Prefetch(next, dim);
       Chunk<Ops, kScaled<T>>(t, converted, converted, chunk, first, last, row_begin, row_end);
     } else {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "kernels/attention.h"
+#include "kernels/elementwise.h"
 #include "kernels/matmul.h"
 #include "tensor/dtype.h"
 
@@ -30,6 +31,12 @@ void MatmulDotBFloat16(const MatmulArgs& args);
 /// conceivable orders and roundings differ. Needs AVX512_BF16.
 bool DotKeepsContract();
 
+void Quantise(const QuantiseArgs& args);
+void RmsNormQuantise(const RmsNormArgs& args);
+void Add(const BinaryArgs& args);
+void Mul(const BinaryArgs& args);
+void SiluGate(const GatedArgs& args);
+void GeluGate(const GatedArgs& args);
 void Attention(const AttentionArgs& args);
 
 }  // namespace tessera::kernels::avx512
