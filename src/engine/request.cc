@@ -31,6 +31,8 @@ std::string_view CacheMissName(CacheMiss::Reason reason) {
       return "differs";
     case CacheMiss::Reason::kEvicted:
       return "evicted";
+    case CacheMiss::Reason::kLogprobs:
+      return "prompt_logprobs";
   }
   return "unknown";
 }

@@ -22,6 +22,24 @@ namespace tessera::engine {
 using text::TokenId;
 using RequestId = uint64_t;
 
+/// "Don't repeat yourself" (p-e-w, text-generation-webui pull request 5677, 2024): a token that would
+/// go on with a repetition is made less likely, the more so the longer the repetition is.
+struct DryParams {
+  double multiplier = 0;       // >= 0; 0 = off.
+  double base = 1.75;          // >= 1.
+  int64_t allowed_length = 2;  // >= 1; the shortest repetition that costs: multiplier.
+  int64_t last_tokens = -1;    // Of prompt and answer, how many are looked at; -1 = all.
+  /// [vocab]: no repetition reaches across these tokens. Null: across all. Shared, immutable.
+  std::shared_ptr<const std::vector<bool>> breakers;
+};
+
+/// "Exclude top choices" (p-e-w, text-generation-webui pull request 6335, 2024): sometimes all likely
+/// tokens but the least likely of them are taken out.
+struct XtcParams {
+  double probability = 0;  // [0, 1]; how often. 0 = off.
+  double threshold = 0.1;  // [0, 1]; a token is likely from here on. Above 0.5 nothing happens.
+};
+
 /// How the next token is chosen. Defaults mean "off"; see sampler.h for the order of the steps.
 struct SamplingParams {
   double temperature = 1.0;         // >= 0; 0 = greedy (largest logit, lowest id on a tie).
@@ -33,13 +51,15 @@ struct SamplingParams {
   double frequency_penalty = 0.0;   // Per occurrence among the generated tokens.
   double presence_penalty = 0.0;    // Once per id among the generated tokens.
   std::vector<std::pair<TokenId, double>> logit_bias;
+  DryParams dry = {};
+  XtcParams xtc = {};
   uint64_t seed = 0;    // The caller draws one when the client named none.
   uint64_t stream = 0;  // Which of the n choices: same seed, other numbers.
 };
 
 /// When the sequence ends.
 struct StopParams {
-  int64_t max_tokens = 16;        // >= 1.
+  int64_t max_tokens = 16;        // >= 1; with prompt_logprobs also 0: nothing but these.
   int64_t min_tokens = 0;         // Before that many, ending tokens are not sampled.
   std::vector<TokenId> eos_ids;   // End of sequence; empty when the client ignores them.
   std::vector<TokenId> stop_ids;  // More ids that end the sequence.
@@ -53,8 +73,12 @@ struct TokenLogprob {
 /// Log-probabilities under the model's own distribution (log-softmax of the raw logits).
 struct Logprobs {
   float chosen = 0;
+  int64_t rank = 1;               // Of the chosen one: 1 + how many are likelier.
   std::vector<TokenLogprob> top;  // Descending, lower id first on a tie.
 };
+
+/// Of every prompt token but the first, which nothing comes before.
+using PromptLogprobs = std::vector<Logprobs>;  // [prompt tokens - 1]
 
 struct TokenOutput {
   TokenId id = 0;
@@ -80,6 +104,7 @@ struct CacheMiss {
     kNeverStored,  // Nothing that is stored goes on behind `position`.
     kDiffers,      // What is stored goes on with another token there.
     kEvicted,      // It was stored, and given up for other pages.
+    kLogprobs,     // The logits of the prompt itself are wanted: all of it is computed.
   };
   Reason reason = Reason::kNone;
   int64_t position = 0;  // First token of the prompt that was not found.
@@ -103,15 +128,34 @@ struct Finish {
 class Sink {
  public:
   virtual ~Sink() = default;
+  /// Once, before any token, when the request asked for them.
+  virtual void OnPrompt(PromptLogprobs /*logprobs*/) {}
   virtual void OnToken(TokenOutput token) = 0;
   virtual void OnFinish(Finish finish) = 0;
 };
+
+/// Beam search: the `width` likeliest continuations are followed side by side. Deterministic: of the
+/// sampling values only logit_bias and the penalties have a meaning (beam_search.h).
+struct BeamParams {
+  int width = 1;                // 1 to kBeamsMax.
+  double length_penalty = 1.0;  // A beam's score is its log-probability / length ^ length_penalty.
+  bool stops_early = false;     // True: ends with the `width`th complete beam, whatever may follow.
+  /// The best beam goes to the request's own sink, the next ones to these: fewer than `width`.
+  std::vector<std::shared_ptr<Sink>> more_sinks;
+};
+
+/// Whom the engine shares its time fairly between (one API key, say). Opaque.
+using ClientId = uint64_t;
 
 struct Request {
   std::vector<TokenId> prompt;  // At least one.
   SamplingParams sampling;
   StopParams stop;
-  int top_logprobs = -1;  // -1 = none, 0 = the chosen token's only.
+  int top_logprobs = -1;     // -1 = none, 0 = the chosen token's only.
+  int prompt_logprobs = -1;  // The same for the prompt's tokens.
+  std::optional<BeamParams> beams;
+  int32_t priority = 0;  // Lesser ones first; among equals clients share, then order of arrival.
+  ClientId client = 0;
   /// Use the prefix cache, and leave what is computed to it. The tokens are the same either way.
   bool cache_prompt = true;
   /// The server's own question whether the model runs: not in the statistics of requests.

@@ -5,19 +5,24 @@
 #include <bit>
 #include <cmath>
 #include <limits>
-#include <numeric>
 
 #include "base/check.h"
 #include "base/random.h"
+#include "engine/sampler_dry.h"
+#include "engine/sampler_xtc.h"
 
 namespace tessera::engine {
 namespace {
 
 constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
 
-bool HasPenalties(const SamplingParams& params) {
+bool HasCountPenalties(const SamplingParams& params) {
   return params.repetition_penalty != 1.0 || params.frequency_penalty != 0.0 ||
          params.presence_penalty != 0.0;
+}
+
+bool HasPenalties(const SamplingParams& params) {
+  return HasCountPenalties(params) || IsOn(params.dry);
 }
 
 void ApplyBiasAndBans(const SamplingParams& params, std::span<const TokenId> banned,
@@ -28,7 +33,8 @@ void ApplyBiasAndBans(const SamplingParams& params, std::span<const TokenId> ban
 
 void ApplyPenalties(const SamplingParams& params, const TokenHistory& history,
                     std::vector<double>* x) {
-  if (!HasPenalties(params)) return;
+  if (IsOn(params.dry)) ApplyDry(params.dry, history.tokens(), x);
+  if (!HasCountPenalties(params)) return;
   for (const auto& [id, counts] : history.counts()) {
     double& value = (*x)[static_cast<size_t>(id)];
     if (params.repetition_penalty != 1.0)
@@ -185,7 +191,7 @@ bool IsPlainDraw(const SamplingParams& params, std::span<const TokenId> banned, 
   const bool all_of_top_k = params.top_k <= 0 || static_cast<size_t>(params.top_k) >= vocab;
   return params.temperature != 0 && params.logit_bias.empty() && banned.empty() &&
          !HasPenalties(params) && params.min_p <= 0 && params.typical_p >= 1 && all_of_top_k &&
-         params.top_p >= 1;
+         params.top_p >= 1 && params.xtc.probability <= 0;
 }
 
 TokenId Argmax(std::span<const double> values) {
@@ -196,28 +202,37 @@ TokenId Argmax(std::span<const double> values) {
 }  // namespace
 
 TokenHistory::TokenHistory(const SamplingParams& params, std::span<const TokenId> prompt)
-    : is_used_(HasPenalties(params)) {
+    : is_used_(HasCountPenalties(params)), has_dry_(IsOn(params.dry)) {
+  if (has_dry_) tokens_.assign(prompt.begin(), prompt.end());
   if (params.repetition_penalty == 1.0) return;
   for (const TokenId id : prompt) counts_[id].in_prompt = true;
 }
 
 void TokenHistory::Push(TokenId id) {
   if (is_used_) ++counts_[id].generated;
+  if (has_dry_) tokens_.push_back(id);
 }
 
-Result<std::span<const Candidate>> Sampler::Distribution(std::span<const float> logits,
-                                                         const SamplingParams& params,
-                                                         const TokenHistory& history,
-                                                         std::span<const TokenId> banned) {
+Result<std::span<const double>> Sampler::Adjust(std::span<const float> logits,
+                                                const SamplingParams& params,
+                                                const TokenHistory& history,
+                                                std::span<const TokenId> banned) {
   TESSERA_RETURN_IF_ERROR(StatusOf(BestOf(logits)));
   x_.assign(logits.begin(), logits.end());
   ApplyBiasAndBans(params, banned, &x_);
   ApplyPenalties(params, history, &x_);
+  if (x_[static_cast<size_t>(Argmax(x_))] == kMinusInfinity)
+    return Fail(InvalidArgument("penalties, logit_bias and min_tokens leave no token possible"));
+  return x_;
+}
+
+Result<std::span<const Candidate>> Sampler::Distribution(
+    std::span<const float> logits, const SamplingParams& params, const TokenHistory& history,
+    std::span<const TokenId> banned, uint64_t position) {
+  TESSERA_RETURN_IF_ERROR(StatusOf(Adjust(logits, params, history, banned)));
   candidates_.clear();
   const TokenId best = Argmax(x_);
   const double max = x_[static_cast<size_t>(best)];
-  if (max == kMinusInfinity)
-    return Fail(InvalidArgument("penalties, logit_bias and min_tokens leave no token possible"));
   if (params.temperature == 0) {
     candidates_.push_back({best, max, 1.0});
     return candidates_;
@@ -233,6 +248,8 @@ Result<std::span<const Candidate>> Sampler::Distribution(std::span<const float> 
   KeepTopK(params.top_k, &candidates_, &sorted_);
   if (params.top_p < 1) KeepTopP(params.top_p, &candidates_, &sorted_);
   Softmax(&candidates_);
+  if (params.xtc.probability > 0 && XtcStrikes(params, position))
+    ExcludeTopChoices(params.xtc.threshold, &candidates_);
   std::erase_if(candidates_, [](const Candidate& c) { return c.p <= 0; });
   TESSERA_CHECK(!candidates_.empty());
   return candidates_;
@@ -282,37 +299,13 @@ Result<TokenId> Sampler::Sample(std::span<const float> logits, const SamplingPar
   const double u = UniformAt(params.seed, params.stream, position);
   if (IsPlainDraw(params, banned, logits.size())) return DrawFromAll(logits, params.temperature, u);
   TESSERA_ASSIGN_OR_RETURN(const std::span<const Candidate> kept,
-                           Distribution(logits, params, history, banned));
+                           Distribution(logits, params, history, banned, position));
   double mass = 0;
   for (const Candidate& candidate : kept) {
     mass += candidate.p;
     if (u < mass) return candidate.id;
   }
   return kept.back().id;  // The sum may round to just below 1.
-}
-
-Logprobs ComputeLogprobs(std::span<const float> logits, TokenId chosen, int top) {
-  TESSERA_CHECK(chosen >= 0 && static_cast<size_t>(chosen) < logits.size());
-  const double max = *std::ranges::max_element(logits);
-  double sum = 0;
-  for (const float value : logits) sum += std::exp(static_cast<double>(value) - max);
-  const double log_sum = max + std::log(sum);
-  const auto logprob = [&](TokenId id) {
-    return static_cast<float>(static_cast<double>(logits[static_cast<size_t>(id)]) - log_sum);
-  };
-  Logprobs result{logprob(chosen), {}};
-  if (top <= 0) return result;
-  std::vector<TokenId> ids(logits.size());
-  std::iota(ids.begin(), ids.end(), 0);
-  const auto count = std::min(ids.size(), static_cast<size_t>(top));
-  std::ranges::partial_sort(ids, ids.begin() + static_cast<ptrdiff_t>(count),
-                            [&](TokenId a, TokenId b) {
-                              const float x = logits[static_cast<size_t>(a)];
-                              const float y = logits[static_cast<size_t>(b)];
-                              return x != y ? x > y : a < b;
-                            });
-  for (size_t i = 0; i < count; ++i) result.top.push_back({ids[i], logprob(ids[i])});
-  return result;
 }
 
 }  // namespace tessera::engine
