@@ -23,6 +23,18 @@ Status CheckIds(std::span<const TokenId> ids, int64_t vocab_size, std::string_vi
   return {};
 }
 
+Status CheckDry(const DryParams& dry, int64_t vocab_size) {
+  TESSERA_RETURN_IF_ERROR(CheckRange(dry.multiplier, 0, 100, "dry_multiplier"));
+  TESSERA_RETURN_IF_ERROR(CheckRange(dry.base, 1, 100, "dry_base"));
+  TESSERA_RETURN_IF_ERROR(CheckRange(static_cast<double>(dry.allowed_length), 1,
+                                     static_cast<double>(kDryLastTokensMax), "dry_allowed_length"));
+  TESSERA_RETURN_IF_ERROR(CheckRange(static_cast<double>(dry.last_tokens), -1,
+                                     static_cast<double>(kDryLastTokensMax), "dry_last_tokens"));
+  if (dry.breakers != nullptr && std::ssize(*dry.breakers) < vocab_size)
+    return Internal("dry.breakers does not cover the vocabulary");
+  return {};
+}
+
 Status CheckSampling(const SamplingParams& params, int64_t vocab_size) {
   TESSERA_RETURN_IF_ERROR(CheckRange(params.temperature, 0, 100, "temperature"));
   TESSERA_RETURN_IF_ERROR(CheckRange(params.min_p, 0, 1, "min_p"));
@@ -31,6 +43,9 @@ Status CheckSampling(const SamplingParams& params, int64_t vocab_size) {
   TESSERA_RETURN_IF_ERROR(CheckRange(params.repetition_penalty, 0.01, 100, "repetition_penalty"));
   TESSERA_RETURN_IF_ERROR(CheckRange(params.frequency_penalty, -100, 100, "frequency_penalty"));
   TESSERA_RETURN_IF_ERROR(CheckRange(params.presence_penalty, -100, 100, "presence_penalty"));
+  TESSERA_RETURN_IF_ERROR(CheckDry(params.dry, vocab_size));
+  TESSERA_RETURN_IF_ERROR(CheckRange(params.xtc.probability, 0, 1, "xtc_probability"));
+  TESSERA_RETURN_IF_ERROR(CheckRange(params.xtc.threshold, 0, 1, "xtc_threshold"));
   if (static_cast<int64_t>(params.logit_bias.size()) > kLogitBiasMax)
     return InvalidArgument(fmt::format("logit_bias has {} entries, more than {}",
                                        params.logit_bias.size(), kLogitBiasMax));
@@ -54,18 +69,22 @@ Status CheckRequest(const Request& request, const runtime::ModelShape& shape) {
   TESSERA_RETURN_IF_ERROR(CheckIds(request.stop.eos_ids, shape.vocab_size, "eos ids"));
   TESSERA_RETURN_IF_ERROR(CheckIds(request.stop.stop_ids, shape.vocab_size, "stop_token_ids"));
   TESSERA_RETURN_IF_ERROR(CheckSampling(request.sampling, shape.vocab_size));
-  if (request.top_logprobs > kTopLogprobsMax)
-    return InvalidArgument(fmt::format("logprobs for {} tokens asked, at most {} are given",
-                                       request.top_logprobs, kTopLogprobsMax));
+  for (const int top : {request.top_logprobs, request.prompt_logprobs})
+    if (top > kTopLogprobsMax)
+      return InvalidArgument(
+          fmt::format("logprobs for {} tokens asked, at most {} are given", top, kTopLogprobsMax));
   const StopParams& stop = request.stop;
-  if (stop.max_tokens < 1)
-    return InvalidArgument(fmt::format("max_tokens is {}, expected at least 1", stop.max_tokens));
+  // Without an answer there must be something else that is wanted.
+  const int64_t least = request.prompt_logprobs >= 0 ? 0 : 1;
+  if (stop.max_tokens < least)
+    return InvalidArgument(
+        fmt::format("max_tokens is {}, expected at least {}", stop.max_tokens, least));
   if (stop.min_tokens < 0 || stop.min_tokens > stop.max_tokens)
     return InvalidArgument(fmt::format("min_tokens is {}, expected 0 to max_tokens ({})",
                                        stop.min_tokens, stop.max_tokens));
   const auto prompt_tokens = static_cast<int64_t>(request.prompt.size());
   const int64_t limit = MaxSequenceTokens(shape);
-  if (prompt_tokens >= limit || stop.max_tokens > limit - prompt_tokens)
+  if (prompt_tokens > limit || stop.max_tokens > limit - prompt_tokens)
     return InvalidArgument(fmt::format(
         "the prompt has {} tokens and max_tokens is {}; together at most {} tokens fit: shorten "
         "the prompt or lower max_tokens",

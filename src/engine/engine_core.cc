@@ -2,10 +2,12 @@
 #include "engine/engine_core.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
 #include "base/check.h"
+#include "engine/logprobs.h"
 
 namespace tessera::engine {
 namespace {
@@ -93,10 +95,14 @@ Decision EngineCore::Plan() {
     // Those behind the last free place cannot join: looking them up is idle work.
     const bool may_join = !sequence->is_running && places-- > 0;
     views.push_back(sequence->View(
-        may_join && sequence->shares_prefix ? cache_.Find(sequence->tokens) : PrefixMatch{}));
+        may_join && sequence->shares_prefix ? cache_.Find(sequence->Reusable()) : PrefixMatch{}));
   }
-  return Schedule(views, {shape_.max_rows, options_.max_running, shape_.page_tokens,
-                          cache_.available(), pool_.users()});
+  return Schedule(views, {.rows = shape_.max_rows,
+                          .running = options_.max_running,
+                          .page_tokens = shape_.page_tokens,
+                          .free_pages = cache_.available(),
+                          .page_users = pool_.users(),
+                          .logits_rows = kAllLogitsRowsMax});
 }
 
 void EngineCore::Preempt(std::span<const size_t> victims) {
@@ -121,8 +127,9 @@ void EngineCore::Admit(std::span<const Work> work) {
     newcomers.push_back(&sequence);
     if (!sequence.shares_prefix) continue;
     if (!sequence.first_scheduled.has_value())
-      sequence.cache_miss = cache_.Find(sequence.tokens).miss;
-    cache_.Share(sequence.tokens, &sequence.pages);
+      sequence.cache_miss = sequence.is_scoring() ? CacheMiss{CacheMiss::Reason::kLogprobs, 0}
+                                                  : cache_.Find(sequence.tokens).miss;
+    cache_.Share(sequence.Reusable(), &sequence.pages);
     sequence.computed = sequence.pages.stored * shape_.page_tokens;
   }
   for (Sequence* sequence : newcomers) {
@@ -134,7 +141,7 @@ void EngineCore::Admit(std::span<const Work> work) {
 }
 
 void EngineCore::CopyTail(Sequence* sequence) {
-  const auto tail = cache_.TakeTail(sequence->tokens, &sequence->pages);
+  const auto tail = cache_.TakeTail(sequence->Reusable(), &sequence->pages);
   if (!tail.has_value()) return;
   TESSERA_CHECK(session_->CopyPage(tail->from, tail->to).ok());
   sequence->computed += tail->tokens;
@@ -157,13 +164,15 @@ void EngineCore::PrepareChunks(std::span<const Work> work) {
     if (missing > 0) TESSERA_CHECK(cache_.TryTake(missing, &sequence.pages));
     TESSERA_CHECK(end <= std::ssize(sequence.tokens));
     const bool is_last = end == std::ssize(sequence.tokens);
-    chunks_.push_back(
-        {.tokens =
-             std::span(sequence.tokens)
-                 .subspan(static_cast<size_t>(sequence.computed), static_cast<size_t>(item.rows)),
-         .start = sequence.computed,
-         .pages = sequence.pages.ids,
-         .logits = is_last ? runtime::Chunk::Logits::kLast : runtime::Chunk::Logits::kNone});
+    using Logits = runtime::Chunk::Logits;
+    chunks_.push_back({.tokens = std::span(sequence.tokens)
+                                     .subspan(static_cast<size_t>(sequence.computed),
+                                              static_cast<size_t>(item.rows)),
+                       .start = sequence.computed,
+                       .pages = sequence.pages.ids,
+                       .logits = sequence.is_scoring() ? Logits::kAll
+                                 : is_last             ? Logits::kLast
+                                                       : Logits::kNone});
     rows_total += item.rows;
   }
   stats_.step_tokens.Observe(static_cast<double>(rows_total));
@@ -178,23 +187,72 @@ void EngineCore::FailBatch(std::span<const Work> work, const Status& status) {
 
 void EngineCore::Advance(std::span<const Work> work, std::span<const float> logits) {
   const auto vocab = static_cast<size_t>(shape_.vocab_size);
-  size_t row = 0;
   for (size_t i = 0; i < work.size(); ++i) {
     Sequence& sequence = *sequences_[work[i].index];
+    const int64_t start = sequence.computed;
     sequence.computed += work[i].rows;
-    const bool is_last = chunks_[i].logits != runtime::Chunk::Logits::kNone;
+    const bool is_last = sequence.computed == std::ssize(sequence.tokens);
     // The begun page of a complete prompt, too, for those who have the same prompt.
     if (sequence.shares_prefix)
       cache_.Store(std::span(sequence.tokens).first(static_cast<size_t>(sequence.computed)),
                    /*with_rest=*/is_last && sequence.generated() == 0, &sequence.pages);
-    if (!is_last) continue;
-    TESSERA_CHECK((row + 1) * vocab <= logits.size());
-    if (SampleToken(&sequence, logits.subspan(row * vocab, vocab)))
+    if (chunks_[i].logits == runtime::Chunk::Logits::kNone) continue;
+    const bool is_all = chunks_[i].logits == runtime::Chunk::Logits::kAll;
+    const size_t values = (is_all ? static_cast<size_t>(work[i].rows) : 1) * vocab;
+    TESSERA_CHECK(values <= logits.size());
+    if (TakeLogits(&sequence, logits.first(values), is_all ? start : sequence.computed - 1))
       sequences_[work[i].index].reset();
-    ++row;
+    logits = logits.subspan(values);
   }
   chunks_.clear();  // Its spans point into sequences that may be gone.
-  TESSERA_CHECK(row * vocab == logits.size());
+  TESSERA_CHECK(logits.empty());
+}
+
+bool EngineCore::TakeLogits(Sequence* sequence, std::span<const float> rows,
+                            int64_t first_position) {
+  if (sequence->is_scoring()) {
+    Status status = ScorePrompt(sequence, rows, first_position);
+    if (!status.ok()) {
+      Retire(sequence, FinishReason::kError, std::move(status), -1);
+      return true;
+    }
+  }
+  if (sequence->computed < std::ssize(sequence->tokens)) return false;
+  EndPrompt(sequence);
+  if (sequence->request.stop.max_tokens > 0)
+    return SampleToken(sequence, rows.last(static_cast<size_t>(shape_.vocab_size)));
+  // All that was wanted are the prompt's logprobs.
+  Retire(sequence, FinishReason::kLength, {}, -1);
+  return true;
+}
+
+Status EngineCore::ScorePrompt(Sequence* sequence, std::span<const float> rows,
+                               int64_t first_position) {
+  const auto vocab = static_cast<size_t>(shape_.vocab_size);
+  // Rows before `scored` are computed again after a preemption; the last row says what comes next.
+  while (sequence->scored < sequence->computed + 1 && sequence->is_scoring()) {
+    const auto row = static_cast<size_t>(sequence->scored - 1 - first_position);
+    const TokenId token = sequence->tokens[static_cast<size_t>(sequence->scored)];
+    Logprobs logprobs =
+        ComputeLogprobs(rows.subspan(row * vocab, vocab), token, sequence->request.prompt_logprobs);
+    if (std::isnan(logprobs.chosen))
+      return Internal("the model produced logits that are not numbers");
+    sequence->prompt_logprobs.push_back(std::move(logprobs));
+    ++sequence->scored;
+  }
+  return {};
+}
+
+void EngineCore::EndPrompt(Sequence* sequence) {
+  if (std::exchange(sequence->is_prompt_done, true)) return;
+  TESSERA_CHECK(!sequence->is_scoring());
+  if (!sequence->request.is_probe) {
+    stats_.prompt_tokens += sequence->prompt_tokens();
+    if (sequence->shares_prefix) stats_.prefix_cache_queries += sequence->prompt_tokens();
+    stats_.prefix_cache_hits += sequence->cached_tokens;
+  }
+  if (sequence->request.prompt_logprobs >= 0)
+    events_.push_back({sequence->request.sink, std::move(sequence->prompt_logprobs)});
 }
 
 bool EngineCore::SampleToken(Sequence* sequence, std::span<const float> row) {
@@ -234,9 +292,6 @@ void EngineCore::CountToken(Sequence* sequence) {
   if (sequence->request.is_probe) return;
   ++stats_.generation_tokens;
   if (is_first) {
-    stats_.prompt_tokens += sequence->prompt_tokens();
-    if (sequence->shares_prefix) stats_.prefix_cache_queries += sequence->prompt_tokens();
-    stats_.prefix_cache_hits += sequence->cached_tokens;
     stats_.time_to_first_token.Observe(Seconds(now - sequence->request.arrival));
   } else {
     stats_.inter_token_latency.Observe(Seconds(now - before));
@@ -277,6 +332,8 @@ int64_t EngineCore::Deliver() {
   for (Event& event : events) {
     if (auto* token = std::get_if<TokenOutput>(&event.what)) {
       event.sink->OnToken(std::move(*token));
+    } else if (auto* prompt = std::get_if<PromptLogprobs>(&event.what)) {
+      event.sink->OnPrompt(std::move(*prompt));
     } else {
       event.sink->OnFinish(std::get<Finish>(std::move(event.what)));
       ++finished;

@@ -64,7 +64,7 @@ class EngineCore {
  private:
   struct Event {
     std::shared_ptr<Sink> sink;
-    std::variant<TokenOutput, Finish> what;
+    std::variant<PromptLogprobs, TokenOutput, Finish> what;
   };
 
   void ExpireDeadlines();
@@ -76,6 +76,12 @@ class EngineCore {
   void PrepareChunks(std::span<const Work> work);
   void FailBatch(std::span<const Work> work, const Status& status);
   void Advance(std::span<const Work> work, std::span<const float> logits);
+  /// Takes the logits of one chunk's rows; true when the sequence has ended.
+  bool TakeLogits(Sequence* sequence, std::span<const float> rows, int64_t first_position);
+  /// Logprobs of prompt tokens from the rows before them.
+  Status ScorePrompt(Sequence* sequence, std::span<const float> rows, int64_t first_position);
+  /// The prompt is complete: counted and reported once.
+  void EndPrompt(Sequence* sequence);
   /// Samples one token for `sequence` from its row; true when the sequence has ended.
   bool SampleToken(Sequence* sequence, std::span<const float> row);
   void CountToken(Sequence* sequence);

@@ -18,6 +18,10 @@ inline constexpr int64_t kPrefixCachePagesDefault = INT64_MAX;
 inline constexpr int64_t kEvictedPagesRemembered = 4096;
 /// Alternatives reported per token; the largest number that any dialect asks for.
 inline constexpr int kTopLogprobsMax = 20;
+/// Prompt tokens of one step whose logits are all wanted: each is a row of the vocabulary.
+inline constexpr int64_t kAllLogitsRowsMax = 64;
+inline constexpr int kBeamsMax = 32;
+inline constexpr int64_t kDryLastTokensMax = 1 << 20;
 inline constexpr int64_t kStopTokenIdsMax = 64;
 inline constexpr int64_t kLogitBiasMax = 1024;
 inline constexpr int64_t kStopStringsMax = 16;

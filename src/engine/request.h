@@ -22,8 +22,8 @@ namespace tessera::engine {
 using text::TokenId;
 using RequestId = uint64_t;
 
-/// "Don't repeat yourself" (p-e-w, text-generation-webui pull request 5677, 2024): a token that would
-/// go on with a repetition is made less likely, the more so the longer the repetition is.
+/// "Don't repeat yourself" (p-e-w, text-generation-webui pull request 5677, 2024): a token that
+/// would go on with a repetition is made less likely, the more so the longer the repetition is.
 struct DryParams {
   double multiplier = 0;       // >= 0; 0 = off.
   double base = 1.75;          // >= 1.
@@ -33,8 +33,8 @@ struct DryParams {
   std::shared_ptr<const std::vector<bool>> breakers;
 };
 
-/// "Exclude top choices" (p-e-w, text-generation-webui pull request 6335, 2024): sometimes all likely
-/// tokens but the least likely of them are taken out.
+/// "Exclude top choices" (p-e-w, text-generation-webui pull request 6335, 2024): sometimes all
+/// likely tokens but the least likely of them are taken out.
 struct XtcParams {
   double probability = 0;  // [0, 1]; how often. 0 = off.
   double threshold = 0.1;  // [0, 1]; a token is likely from here on. Above 0.5 nothing happens.
@@ -134,8 +134,8 @@ class Sink {
   virtual void OnFinish(Finish finish) = 0;
 };
 
-/// Beam search: the `width` likeliest continuations are followed side by side. Deterministic: of the
-/// sampling values only logit_bias and the penalties have a meaning (beam_search.h).
+/// Beam search: the `width` likeliest continuations are followed side by side. Deterministic: of
+/// the sampling values only logit_bias and the penalties have a meaning (beam_search.h).
 struct BeamParams {
   int width = 1;                // 1 to kBeamsMax.
   double length_penalty = 1.0;  // A beam's score is its log-probability / length ^ length_penalty.

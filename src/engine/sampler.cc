@@ -226,9 +226,11 @@ Result<std::span<const double>> Sampler::Adjust(std::span<const float> logits,
   return x_;
 }
 
-Result<std::span<const Candidate>> Sampler::Distribution(
-    std::span<const float> logits, const SamplingParams& params, const TokenHistory& history,
-    std::span<const TokenId> banned, uint64_t position) {
+Result<std::span<const Candidate>> Sampler::Distribution(std::span<const float> logits,
+                                                         const SamplingParams& params,
+                                                         const TokenHistory& history,
+                                                         std::span<const TokenId> banned,
+                                                         uint64_t position) {
   TESSERA_RETURN_IF_ERROR(StatusOf(Adjust(logits, params, history, banned)));
   candidates_.clear();
   const TokenId best = Argmax(x_);

@@ -53,8 +53,9 @@ class TokenHistory {
 class Sampler {
  public:
   /// The distribution that Sample draws from: candidates with p > 0 in id order, sum of p = 1.
-  /// `banned` ids are taken out first; `position` decides XTC's draw. Valid until the next call. kInternal when the logits hold a
-  /// NaN, +infinity or nothing finite: the model, not the client, is at fault.
+  /// `banned` ids are taken out first; `position` decides XTC's draw. Valid until the next call.
+  /// kInternal when the logits hold a NaN, +infinity or nothing finite: the model, not the client,
+  /// is at fault.
   Result<std::span<const Candidate>> Distribution(std::span<const float> logits,  // [vocab]
                                                   const SamplingParams& params,
                                                   const TokenHistory& history,
@@ -66,8 +67,8 @@ class Sampler {
                          const TokenHistory& history, std::span<const TokenId> banned,
                          uint64_t position);
 
-  /// The logits after logit_bias and all penalties, as Distribution has them before the temperature:
-  /// [vocab], -infinity where banned. Errors and validity as there.
+  /// The logits after logit_bias and all penalties, as Distribution has them before the
+  /// temperature: [vocab], -infinity where banned. Errors and validity as there.
   Result<std::span<const double>> Adjust(std::span<const float> logits,
                                          const SamplingParams& params, const TokenHistory& history,
                                          std::span<const TokenId> banned);

@@ -114,32 +114,6 @@ TEST(Sampler, MatchesEveryStoredCase) {
   EXPECT_GE(cases, 290);
 }
 
-TEST(ComputeLogprobs, MatchesEveryStoredVector) {
-  int vectors = 0;
-  for (const json::Value& line :
-       testing::ReadJsonLines(testing::Shared("fixtures/sampling/cases.jsonl"))) {
-    const json::Object& row = line.as_object();
-    if (row.at("type").as_string() != "vector") continue;
-    ++vectors;
-    const Vector vector = ReadVector(row);
-    const json::Array& wanted = row.at("logprobs").as_array();
-    for (size_t id = 0; id < wanted.size(); ++id) {
-      const Logprobs mine = ComputeLogprobs(vector.logits, static_cast<TokenId>(id), 0);
-      if (wanted[id].is_null()) {
-        EXPECT_EQ(mine.chosen, kMinusInfinity);
-      } else {
-        const double value = wanted[id].to_number<double>();
-        EXPECT_NEAR(mine.chosen, value, 1e-5 + std::abs(value) * 1e-6);
-      }
-    }
-    const Logprobs top = ComputeLogprobs(vector.logits, 0, 5);
-    const json::Array& top5 = row.at("top5").as_array();
-    ASSERT_EQ(top.top.size(), 5u);
-    for (size_t i = 0; i < 5; ++i) EXPECT_EQ(top.top[i].id, top5[i].at(0).as_int64());
-  }
-  EXPECT_GT(vectors, 5);
-}
-
 TEST(Sampler, GreedyTakesTheLowestIdOnATie) {
   Sampler sampler;
   const std::vector<float> logits{1, 3, 3, 2};

@@ -14,6 +14,7 @@ class Planner {
   Planner(std::span<const SequenceView> views, const ScheduleLimits& limits)
       : views_(views), limits_(limits), rows_(views.size(), 0), preempted_(views.size(), false) {
     rows_left_ = limits.rows;
+    logits_rows_left_ = limits.logits_rows;
     pages_left_ = limits.free_pages;
     for (const SequenceView& view : views) running_ += view.is_running ? 1 : 0;
   }
@@ -23,7 +24,7 @@ class Planner {
       const SequenceView& view = views_[i];
       const int64_t remaining = view.tokens - view.computed;
       if (!view.is_running || preempted_[i] || (remaining == 1) != decoding) continue;
-      Give(i, std::min(remaining, rows_left_));
+      Give(i, std::min(remaining, RowsFor(view)));
     }
   }
 
@@ -41,9 +42,8 @@ class Planner {
       // Reserve what the rest of the prompt needs, so that the next newcomer does not take it.
       pages_left_ -= pages;
       const int64_t rows =
-          IsBeingComputed(i) ? 0 : std::min(view.tokens - view.computed, rows_left_);
-      rows_[i] = rows;
-      rows_left_ -= rows;
+          IsBeingComputed(i) ? 0 : std::min(view.tokens - view.computed, RowsFor(view));
+      TakeRows(i, rows);
       ++running_;
     }
   }
@@ -55,6 +55,16 @@ class Planner {
   }
 
  private:
+  int64_t RowsFor(const SequenceView& view) const {
+    return view.needs_all_logits ? std::min(rows_left_, logits_rows_left_) : rows_left_;
+  }
+
+  void TakeRows(size_t i, int64_t rows) {
+    rows_[i] = rows;
+    rows_left_ -= rows;
+    if (views_[i].needs_all_logits) logits_rows_left_ -= rows;
+  }
+
   int64_t NewPages(size_t i, int64_t rows) const {
     return PagesFor(views_[i].computed + rows, limits_.page_tokens) - std::ssize(views_[i].pages);
   }
@@ -76,14 +86,14 @@ class Planner {
   }
 
   void Give(size_t i, int64_t rows) {
+    if (rows == 0) return;
     while (NewPages(i, rows) > pages_left_) {
       const size_t victim = Youngest();
       Preempt(victim);
       if (victim == i) return;
     }
     pages_left_ -= std::max<int64_t>(NewPages(i, rows), 0);
-    rows_[i] = rows;
-    rows_left_ -= rows;
+    TakeRows(i, rows);
   }
 
   size_t Youngest() const {
@@ -97,7 +107,7 @@ class Planner {
     ReturnPages(i);
     if (rows_[i] > 0) {  // It had work in this step already: take that back too.
       pages_left_ += std::max<int64_t>(NewPages(i, rows_[i]), 0);
-      rows_left_ += rows_[i];
+      TakeRows(i, -rows_[i]);
       rows_[i] = 0;
     }
     preempted_[i] = true;
@@ -122,6 +132,7 @@ class Planner {
   std::vector<int64_t> rows_;
   std::vector<bool> preempted_;
   int64_t rows_left_ = 0;
+  int64_t logits_rows_left_ = 0;
   int64_t pages_left_ = 0;
   int64_t running_ = 0;
   Decision decision_;
@@ -130,7 +141,8 @@ class Planner {
 }  // namespace
 
 Decision Schedule(std::span<const SequenceView> views, const ScheduleLimits& limits) {
-  TESSERA_CHECK(limits.rows > 0 && limits.running > 0 && limits.page_tokens > 0);
+  TESSERA_CHECK(limits.rows > 0 && limits.running > 0 && limits.page_tokens > 0 &&
+                limits.logits_rows > 0);
   Planner planner(views, limits);
   planner.PlanRunning(/*decoding=*/true);
   planner.PlanRunning(/*decoding=*/false);

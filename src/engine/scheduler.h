@@ -34,6 +34,8 @@ struct SequenceView {
   /// [whole pages of tokens]: equal keys mean the same tokens up to the end of that page. Empty: it
   /// shares with nobody.
   std::span<const uint64_t> page_keys = {};
+  /// Each of its rows wants logits, which take memory: at most logits_rows in a step.
+  bool needs_all_logits = false;
 };
 
 struct ScheduleLimits {
@@ -42,6 +44,7 @@ struct ScheduleLimits {
   int64_t page_tokens = 0;
   int64_t free_pages = 0;                    // Free, or only cached.
   std::span<const int32_t> page_users = {};  // [pages of the pool]: sequences that hold each page.
+  int64_t logits_rows = INT64_MAX;           // Of the sequences that need all logits, together.
 };
 
 struct Work {

@@ -6,13 +6,19 @@
 
 namespace tessera::engine {
 
+std::span<const TokenId> Sequence::Reusable() const {
+  return std::span(tokens).first(is_scoring() ? static_cast<size_t>(scored) : tokens.size());
+}
+
 SequenceView Sequence::View(const PrefixMatch& match) const {
   SequenceView view{.id = id,
                     .is_running = is_running,
                     .tokens = static_cast<int64_t>(tokens.size()),
                     .computed = computed,
                     .pages = pages.ids,
-                    .page_keys = page_keys};
+                    .needs_all_logits = is_scoring()};
+  // What it has to compute anyway is nothing to wait for.
+  if (!is_scoring()) view.page_keys = page_keys;
   if (is_running) return view;
   view.computed = match.tokens;
   view.shared_pages = match.pages;

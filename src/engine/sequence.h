@@ -20,10 +20,15 @@ struct Sequence {
       : id(request_id),
         request(std::move(r)),
         tokens(request.prompt),
+        scored(request.prompt_logprobs >= 0 ? 1 : static_cast<int64_t>(request.prompt.size())),
         history(request.sampling, request.prompt) {}
 
   int64_t prompt_tokens() const { return static_cast<int64_t>(request.prompt.size()); }
   int64_t generated() const { return static_cast<int64_t>(tokens.size()) - prompt_tokens(); }
+  /// Logits of the prompt itself are still wanted.
+  bool is_scoring() const { return scored < prompt_tokens(); }
+  /// The beginning that may come from the prefix cache: not what is still to be scored.
+  std::span<const TokenId> Reusable() const;
   /// As the scheduler sees it; waiting, `match` is what the cache has of it.
   SequenceView View(const PrefixMatch& match) const;
   /// Brings page_keys up to date with the tokens.
@@ -39,8 +44,11 @@ struct Sequence {
   bool is_running = false;
   bool shares_prefix = false;       // Uses the prefix cache and leaves its pages to it.
   std::vector<uint64_t> page_keys;  // As SequenceView; empty when it does not share.
-  int64_t cached_tokens = 0;        // Found in the cache when it was first scheduled.
-  CacheMiss cache_miss;             // And why not more.
+  int64_t scored;  // Leading prompt tokens that need no logprob, or have it. 1 to prompt_tokens.
+  PromptLogprobs prompt_logprobs;  // Of those scored, until they are handed over.
+  bool is_prompt_done = false;     // It was complete once: it has been counted.
+  int64_t cached_tokens = 0;       // Found in the cache when it was first scheduled.
+  CacheMiss cache_miss;            // And why not more.
   TokenHistory history;
   std::optional<TimePoint> first_scheduled;
   std::optional<TimePoint> first_token;

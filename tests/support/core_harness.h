@@ -26,6 +26,10 @@ class TurnedClock : public Clock {
 };
 
 struct Recorder : engine::Sink {
+  void OnPrompt(engine::PromptLogprobs logprobs) override {
+    EXPECT_TRUE(tokens.empty() && !prompt.has_value()) << "once, before any token";
+    prompt = std::move(logprobs);
+  }
   void OnToken(engine::TokenOutput token) override {
     EXPECT_FALSE(finish.has_value()) << "nothing comes after the finish";
     tokens.push_back(token.id);
@@ -37,6 +41,7 @@ struct Recorder : engine::Sink {
   }
   std::vector<engine::TokenId> tokens;
   std::vector<engine::TokenOutput> outputs;
+  std::optional<engine::PromptLogprobs> prompt;
   std::optional<engine::Finish> finish;
 };
 
