@@ -12,19 +12,17 @@
 #include "base/json.h"
 #include "support/fixtures.h"
 #include "text/chat_template.h"
+#include "text/fixture_templates.h"
 #include "text/render_lines.h"
-#include "text/test_vocabularies.h"
 
 namespace tessera::text {
 namespace {
 
-using testing::ReadAll;
 using testing::ReadJson;
 using testing::ReadJsonLines;
 using testing::Shared;
-using testing::TestData;
 
-constexpr int64_t kClock = 1'768'480'496;  // 2026-01-15T12:34:56
+constexpr int64_t kClock = kFixtureClock;
 
 /// Rows where we succeed although the reference fails, by "template/id", with the reason.
 /// Empty: we fail wherever the reference does.
@@ -35,19 +33,6 @@ const std::map<std::string, std::string>& Deviations() {
 
 std::string Text(const json::Object& object, std::string_view key) {
   return std::string(object.at(key).as_string());
-}
-
-std::string TemplateText(const json::Object& source) {
-  const std::string file = Text(source, "file");
-  if (Text(source, "registry") == "npm") {
-    const auto path = TestData("npm/node_modules/" + Text(source, "package") + "/" + file);
-    return Text(ReadJson(path).as_object(), "chat_template");
-  }
-  if (file.ends_with(".jinja")) {
-    return ReadAll(TestData("llama_cpp_models/templates" + file.substr(file.rfind('/'))));
-  }
-  const auto gguf = ReadGgufTokenizer(TestData(file.substr(file.rfind('/') + 1)));
-  return gguf.texts.at("tokenizer.chat_template");
 }
 
 /// Compares an outcome with a row's "expected" or "error"; empty = they agree.
@@ -122,11 +107,9 @@ TEST(ChatTemplateParity, EveryConversationRendersAsTransformers) {
   for (const json::Value& value : inputs.as_array()) {
     conversations[Text(value.as_object(), "id")] = value.as_object();
   }
-  const json::Value manifest = ReadJson(Shared("fixtures/chat_templates/templates.json"));
   Counts counts;
-  for (const auto& [name, source] : manifest.at("templates").as_object()) {
-    const std::string text = TemplateText(source.as_object());
-    const auto parsed = ChatTemplate::Parse(text);
+  for (const auto& [name, source] : FixtureTemplates()) {
+    const auto parsed = ChatTemplate::Parse(source.source);
     ASSERT_TRUE(parsed.has_value()) << name << ": " << parsed.error().ToString();
     const std::string file = "fixtures/chat_templates/" + std::string(name) + ".jsonl";
     for (const json::Value& value : ReadJsonLines(Shared(file))) {
