@@ -23,15 +23,13 @@ Status CheckIds(std::span<const TokenId> ids, int64_t vocab_size, std::string_vi
   return {};
 }
 
-Status CheckDry(const DryParams& dry, int64_t vocab_size) {
+Status CheckDry(const DryParams& dry) {
   TESSERA_RETURN_IF_ERROR(CheckRange(dry.multiplier, 0, 100, "dry_multiplier"));
   TESSERA_RETURN_IF_ERROR(CheckRange(dry.base, 1, 100, "dry_base"));
   TESSERA_RETURN_IF_ERROR(CheckRange(static_cast<double>(dry.allowed_length), 1,
                                      static_cast<double>(kDryLastTokensMax), "dry_allowed_length"));
   TESSERA_RETURN_IF_ERROR(CheckRange(static_cast<double>(dry.last_tokens), -1,
-                                     static_cast<double>(kDryLastTokensMax), "dry_last_tokens"));
-  if (dry.breakers != nullptr && std::ssize(*dry.breakers) < vocab_size)
-    return Internal("dry.breakers does not cover the vocabulary");
+                                     static_cast<double>(kDryLastTokensMax), "dry_penalty_last_n"));
   return {};
 }
 
@@ -43,7 +41,7 @@ Status CheckSampling(const SamplingParams& params, int64_t vocab_size) {
   TESSERA_RETURN_IF_ERROR(CheckRange(params.repetition_penalty, 0.01, 100, "repetition_penalty"));
   TESSERA_RETURN_IF_ERROR(CheckRange(params.frequency_penalty, -100, 100, "frequency_penalty"));
   TESSERA_RETURN_IF_ERROR(CheckRange(params.presence_penalty, -100, 100, "presence_penalty"));
-  TESSERA_RETURN_IF_ERROR(CheckDry(params.dry, vocab_size));
+  TESSERA_RETURN_IF_ERROR(CheckDry(params.dry));
   TESSERA_RETURN_IF_ERROR(CheckRange(params.xtc.probability, 0, 1, "xtc_probability"));
   TESSERA_RETURN_IF_ERROR(CheckRange(params.xtc.threshold, 0, 1, "xtc_threshold"));
   if (static_cast<int64_t>(params.logit_bias.size()) > kLogitBiasMax)

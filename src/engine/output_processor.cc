@@ -19,8 +19,14 @@ OutputProcessor::OutputProcessor(std::unique_ptr<text::Detokenizer> detokenizer,
 Result<OutputDelta> OutputProcessor::OnToken(TokenOutput token) {
   if (stopped()) return OutputDelta{};
   ++token_count_;
+  if (token.logprobs.has_value()) {
+    has_logprobs_ = true;
+    logprob_sum_ += static_cast<double>(token.logprobs->chosen);
+  }
   if (token.is_end) {
     end_token_ = token.id;
+    if (options_.place_end)
+      held_.push_back({{token.id, decoded_chars_, std::move(token.logprobs)}, decoded_bytes_});
     return OutputDelta{};
   }
   held_.push_back({{token.id, decoded_chars_, std::move(token.logprobs)}, decoded_bytes_});
@@ -38,6 +44,11 @@ Result<OutputDelta> OutputProcessor::OnEnd() {
   std::string rest = token_count_ > options_.min_tokens ? matcher_.Push(text) : text;
   rest += matcher_.Flush();
   return Emit(std::move(rest), true);
+}
+
+std::optional<double> OutputProcessor::mean_logprob() const {
+  if (!has_logprobs_) return std::nullopt;
+  return logprob_sum_ / static_cast<double>(token_count_);
 }
 
 OutputDelta OutputProcessor::Emit(std::string text, bool is_last) {

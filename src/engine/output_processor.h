@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,6 +27,8 @@ struct OutputOptions {
   bool include_stop = false;
   /// Stop strings are looked for only in text after so many tokens.
   int64_t min_tokens = 0;
+  /// Give out the ending token too, with its logprobs, without text.
+  bool place_end = false;
 };
 
 /// A token whose text has been given out.
@@ -37,7 +40,7 @@ struct PlacedToken {
 
 struct OutputDelta {
   std::string text;                 // Whole characters.
-  std::vector<PlacedToken> tokens;  // Ending tokens (EOS) are not among them.
+  std::vector<PlacedToken> tokens;  // Ending tokens (EOS) only with `place_end`.
 };
 
 class OutputProcessor {
@@ -57,6 +60,8 @@ class OutputProcessor {
   const std::string& stop_string() const { return matcher_.match(); }
   /// Tokens of the answer so far, ending token included.
   int64_t token_count() const { return token_count_; }
+  /// Mean over these tokens; nothing when the request asked for no logprobs.
+  std::optional<double> mean_logprob() const;
   /// The stop or EOS id that ended the answer, or -1.
   TokenId end_token() const { return end_token_; }
 
@@ -76,6 +81,8 @@ class OutputProcessor {
   uint64_t emitted_bytes_ = 0;
   int64_t token_count_ = 0;
   TokenId end_token_ = -1;
+  double logprob_sum_ = 0;
+  bool has_logprobs_ = false;
 };
 
 }  // namespace tessera::engine

@@ -29,7 +29,8 @@ struct DryParams {
   double base = 1.75;          // >= 1.
   int64_t allowed_length = 2;  // >= 1; the shortest repetition that costs: multiplier.
   int64_t last_tokens = -1;    // Of prompt and answer, how many are looked at; -1 = all.
-  /// [vocab]: no repetition reaches across these tokens. Null: across all. Shared, immutable.
+  /// By id: no repetition reaches across these tokens; those beyond its end are none of them.
+  /// Null: across all. Shared, immutable.
   std::shared_ptr<const std::vector<bool>> breakers;
 };
 

@@ -12,7 +12,8 @@ namespace {
 constexpr double kPenaltyMax = 1e30;
 
 bool IsBreaker(const DryParams& dry, TokenId id) {
-  return dry.breakers != nullptr && (*dry.breakers)[static_cast<size_t>(id)];
+  const auto index = static_cast<size_t>(id);
+  return dry.breakers != nullptr && index < dry.breakers->size() && (*dry.breakers)[index];
 }
 
 /// The end of `tokens` that a repetition may lie in, backwards.

@@ -15,6 +15,12 @@ class Generation::ChoiceSink : public engine::Sink {
   ChoiceSink(std::shared_ptr<Generation> generation, size_t choice)
       : generation_(std::move(generation)), choice_(choice) {}
 
+  void OnPrompt(engine::PromptLogprobs logprobs) override {
+    generation_->tasks_->Post(
+        [generation = generation_, choice = choice_, logprobs = std::move(logprobs)]() mutable {
+          generation->HandlePrompt(choice, std::move(logprobs));
+        });
+  }
   void OnToken(engine::TokenOutput token) override {
     generation_->tasks_->Post(
         [generation = generation_, choice = choice_, token = std::move(token)]() mutable {
@@ -71,6 +77,10 @@ void Generation::Cancel() {
   for (const engine::RequestId id : ids_) engine_->Cancel(id);
 }
 
+void Generation::HandlePrompt(size_t choice, engine::PromptLogprobs logprobs) {
+  if (!failed_) listener_->OnPrompt(choice, std::move(logprobs));
+}
+
 void Generation::HandleToken(size_t index, engine::TokenOutput token) {
   Choice& choice = choices_[index];
   if (failed_ || choice.processor->stopped()) return;
@@ -92,6 +102,8 @@ void Generation::HandleFinish(size_t index, engine::Finish finish) {
   if (failed_) return;
   totals_.completion_tokens += choice.processor->token_count();
   CountCached(choice.prompt, finish);
+  if (const auto score = choice.processor->mean_logprob(); score.has_value())
+    listener_->OnChoiceScore(index, *score);
   listener_->OnChoiceEnd(index, stopped ? engine::FinishReason::kStop : finish.reason);
   if (open_ > 0) return;
   for (const PromptCache& prompt : prompts_) totals_.cached_tokens += prompt.tokens;

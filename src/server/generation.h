@@ -41,7 +41,11 @@ struct GenerationTotals {
 class GenerationListener {
  public:
   virtual ~GenerationListener() = default;
+  /// Before the choice's first delta, if its request asked for it.
+  virtual void OnPrompt(size_t /*choice*/, engine::PromptLogprobs /*logprobs*/) {}
   virtual void OnDelta(size_t choice, engine::OutputDelta delta) = 0;
+  /// Just before OnChoiceEnd, if its request asked for logprobs: their mean over the tokens.
+  virtual void OnChoiceScore(size_t /*choice*/, double /*mean_logprob*/) {}
   virtual void OnChoiceEnd(size_t choice, engine::FinishReason reason) = 0;
   virtual void OnDone(const GenerationTotals& totals) = 0;
   /// A choice failed or was cancelled; the others were cancelled with it.
@@ -76,6 +80,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   };
 
   Status Submit(std::vector<ChoiceSpec> specs);
+  void HandlePrompt(size_t choice, engine::PromptLogprobs logprobs);
   void HandleToken(size_t choice, engine::TokenOutput token);
   void HandleFinish(size_t choice, engine::Finish finish);
   void Deliver(size_t choice, Result<engine::OutputDelta> delta);

@@ -16,6 +16,8 @@ inline constexpr size_t kContentPartsMax = 1024;  // Of one message.
 inline constexpr size_t kPromptsMax = 256;        // Of one completion request.
 inline constexpr size_t kChoicesMax = 256;        // Prompts times n.
 inline constexpr int64_t kChoicesPerPromptMax = 128;
+inline constexpr size_t kDryBreakersMax = 32;
+inline constexpr size_t kDryBreakerBytesMax = 64;
 inline constexpr size_t kWarningsMax = 16;  // Listed one by one; the rest as a number.
 
 }  // namespace tessera::server

@@ -142,6 +142,9 @@ net::Router MakeRouter(const Context* context) {
                 [](const Context& c, const net::Request& r) { return GetModel(c, r.Param("id")); });
   routes.Add("POST", "/v1/completions", kKey, kJson, openai::HandleCompletions);
   routes.Add("POST", "/v1/chat/completions", kKey, kJson, openai::HandleChat);
+  routes.AddNow("GET", "/tokenizer_info", kKey, kNone, [](const Context& c, const net::Request&) {
+    return openai::HandleTokenizerInfo(c);
+  });
   routes.AddNow("POST", "/tokenize", kKey, kJson, openai::HandleTokenize);
   routes.AddNow("POST", "/detokenize", kKey, kJson, openai::HandleDetokenize);
   // Both methods, and no content type asked for, as the original server.

@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "engine/engine.h"
 #include "engine/sampling_defaults.h"
+#include "server/dry_breakers.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
 
@@ -35,6 +36,8 @@ struct ServedModel {
   std::vector<text::TokenId> eos_ids;
   /// Of the model's generation_config; a request's own values go before them.
   engine::SamplingDefaults defaults;
+  /// Of `tokenizer`; shared by all copies.
+  std::shared_ptr<DryBreakers> dry_breakers = std::make_shared<DryBreakers>();
 };
 
 /// Is `name` this model?

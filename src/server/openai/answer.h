@@ -29,7 +29,8 @@ struct AnswerHead {
   std::vector<Warning> warnings;
   bool include_usage = false;  // Streams: a chunk with usage at the end.
   std::shared_ptr<const text::Tokenizer> tokenizer;
-  int top_logprobs = -1;  // As engine::Request.
+  int top_logprobs = -1;     // As engine::Request.
+  int prompt_logprobs = -1;  // The field of that name; echo does not set it.
 };
 
 struct Usage {
@@ -45,11 +46,16 @@ std::string MakeId(std::string_view prefix);
 /// "stop" or "length".
 std::string_view FinishWord(engine::FinishReason reason);
 
+struct Prompt;  // completion_request.h
+
 class Answer {
  public:
   explicit Answer(AnswerHead head) : head_(std::move(head)) {}
   virtual ~Answer() = default;
   const AnswerHead& head() const { return head_; }
+
+  /// Log-probabilities of the choice's prompt, before anything else of it.
+  virtual void SetPrompt(size_t choice, engine::PromptLogprobs logprobs) = 0;
 
   // Whole: collect everything, then take the body.
   virtual void Collect(size_t choice, engine::OutputDelta delta) = 0;
@@ -74,9 +80,12 @@ class Answer {
   AnswerHead head_;
 };
 
-/// `echo[i]` precedes the text of choice i; empty without echo.
-std::unique_ptr<Answer> MakeCompletionAnswer(AnswerHead head, size_t choices,
-                                             std::vector<std::string> echo);
-std::unique_ptr<Answer> MakeChatAnswer(AnswerHead head, size_t choices);
+/// `prompts` [choices]: of each its own; with `echo` it precedes the text.
+std::unique_ptr<Answer> MakeCompletionAnswer(AnswerHead head,
+                                             std::vector<std::shared_ptr<const Prompt>> prompts,
+                                             bool echo);
+/// `prompt` are its ids, for prompt_logprobs.
+std::unique_ptr<Answer> MakeChatAnswer(AnswerHead head, size_t choices,
+                                       std::vector<text::TokenId> prompt = {});
 
 }  // namespace tessera::server::openai

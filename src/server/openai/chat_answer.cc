@@ -9,7 +9,12 @@ namespace {
 
 class ChatAnswer : public Answer {
  public:
-  ChatAnswer(AnswerHead head, size_t choices) : Answer(std::move(head)), choices_(choices) {}
+  ChatAnswer(AnswerHead head, size_t choices, std::vector<text::TokenId> prompt)
+      : Answer(std::move(head)), prompt_(std::move(prompt)), choices_(choices) {}
+
+  void SetPrompt(size_t /*choice*/, engine::PromptLogprobs logprobs) override {
+    prompt_logprobs_ = std::move(logprobs);  // The same for all choices.
+  }
 
   void Collect(size_t choice, engine::OutputDelta delta) override {
     Collected& collected = choices_[choice];
@@ -34,6 +39,9 @@ class ChatAnswer : public Answer {
     }
     body["choices"] = std::move(choices);
     body["usage"] = UsageBody(usage);
+    if (head().prompt_logprobs >= 0)
+      body["prompt_logprobs"] =
+          PromptLogprobsBody(prompt_, prompt_logprobs_, head().prompt_logprobs, *head().tokenizer);
     AddWarnings(&body);
     return body;
   }
@@ -75,13 +83,16 @@ class ChatAnswer : public Answer {
                       {"finish_reason", std::move(finish)}});
   }
 
+  const std::vector<text::TokenId> prompt_;
+  engine::PromptLogprobs prompt_logprobs_;
   std::vector<Collected> choices_;
 };
 
 }  // namespace
 
-std::unique_ptr<Answer> MakeChatAnswer(AnswerHead head, size_t choices) {
-  return std::make_unique<ChatAnswer>(std::move(head), choices);
+std::unique_ptr<Answer> MakeChatAnswer(AnswerHead head, size_t choices,
+                                       std::vector<text::TokenId> prompt) {
+  return std::make_unique<ChatAnswer>(std::move(head), choices, std::move(prompt));
 }
 
 }  // namespace tessera::server::openai

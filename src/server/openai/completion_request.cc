@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "base/utf8.h"
 #include "server/limits.h"
 
 namespace tessera::server::openai {
@@ -12,12 +15,34 @@ ApiError BadPrompt(std::string message) {
   return BadField("prompt", std::move(message));
 }
 
+/// Where the text of each token begins in `text`, which they spell but for special tokens that were
+/// added or left out: these take no room.
+Result<std::vector<int64_t>> Offsets(const ServedModel& model, const Prompt& prompt) {
+  const auto detokenizer = model.make_detokenizer(/*skip_special=*/false);
+  std::vector<int64_t> offsets;
+  std::string_view rest = prompt.text;
+  int64_t offset = 0;
+  for (const engine::TokenId id : prompt.ids) {
+    offsets.push_back(offset);
+    TESSERA_ASSIGN_OR_RETURN(const std::string text, detokenizer->Push(id));
+    if (!rest.starts_with(text)) continue;
+    rest.remove_prefix(text.size());
+    offset += CodePoints(text);
+  }
+  return offsets;
+}
+
+using Prompts = std::vector<std::shared_ptr<const Prompt>>;
+
 class PromptReader {
  public:
-  PromptReader(const ServedModel& model, bool add_special, bool need_text)
-      : model_(model), add_special_(add_special), need_text_(need_text) {}
+  PromptReader(const ServedModel& model, bool add_special, bool need_text, bool need_offsets)
+      : model_(model),
+        add_special_(add_special),
+        need_text_(need_text),
+        need_offsets_(need_offsets) {}
 
-  ApiResult<std::vector<Prompt>> Read(const json::Value& value) {
+  ApiResult<Prompts> Read(const json::Value& value) {
     if (value.is_string()) return One(FromText(value));
     const json::Array* array = value.if_array();
     if (array == nullptr)
@@ -35,25 +60,34 @@ class PromptReader {
   }
 
  private:
-  static ApiResult<std::vector<Prompt>> One(ApiResult<Prompt> prompt) {
-    if (!prompt.has_value()) return std::unexpected(std::move(prompt).error());
-    std::vector<Prompt> prompts;
-    prompts.push_back(*std::move(prompt));
+  ApiResult<Prompts> One(ApiResult<Prompt> prompt) const {
+    Prompts prompts;
+    if (auto error = Add(std::move(prompt), &prompts)) return std::unexpected(*std::move(error));
     return prompts;
   }
 
-  ApiResult<std::vector<Prompt>> Many(const json::Array& array) const {
-    std::vector<Prompt> prompts;
+  ApiResult<Prompts> Many(const json::Array& array) const {
+    Prompts prompts;
     for (const json::Value& entry : array) {
       if (!entry.is_string() && !entry.is_array())
         return std::unexpected(BadPrompt(
             fmt::format("prompt has an entry of type {}, expected strings or arrays of token ids",
                         json::KindName(entry))));
       ApiResult<Prompt> prompt = entry.is_string() ? FromText(entry) : FromIds(entry.get_array());
-      if (!prompt.has_value()) return std::unexpected(std::move(prompt).error());
-      prompts.push_back(*std::move(prompt));
+      if (auto error = Add(std::move(prompt), &prompts)) return std::unexpected(*std::move(error));
     }
     return prompts;
+  }
+
+  std::optional<ApiError> Add(ApiResult<Prompt> prompt, Prompts* prompts) const {
+    if (!prompt.has_value()) return std::move(prompt).error();
+    if (need_offsets_) {
+      auto offsets = Offsets(model_, *prompt);
+      if (!offsets.has_value()) return FromStatus(offsets.error(), "prompt");
+      prompt->offsets = *std::move(offsets);
+    }
+    prompts->push_back(std::make_shared<const Prompt>(*std::move(prompt)));
+    return std::nullopt;
   }
 
   ApiResult<Prompt> FromText(const json::Value& value) const {
@@ -84,9 +118,33 @@ class PromptReader {
   const ServedModel& model_;
   const bool add_special_;
   const bool need_text_;
+  const bool need_offsets_;
 };
 
+std::optional<ApiError> ReadAnswerCount(const json::Object& body, CompletionRequest* request) {
+  const int64_t n = request->fields.n;
+  request->best_of = IntegerOr(body, "best_of", n);
+  if (request->best_of < n)
+    return BadField("best_of",
+                    fmt::format("best_of is {}, expected at least n ({})", request->best_of, n));
+  if (request->best_of > n && request->fields.stream)
+    return BadField("best_of", "the best answers are known at the end; leave out stream");
+  // Nothing is generated: there must be something else to answer with.
+  if (request->fields.max_tokens == 0 && !request->echo && request->fields.prompt_logprobs < 0)
+    return BadField("max_tokens",
+                    "max_tokens is 0, expected at least 1; 0 has a meaning with echo or "
+                    "prompt_logprobs only");
+  return std::nullopt;
+}
+
 }  // namespace
+
+int CompletionRequest::prompt_logprobs() const {
+  int wanted = fields.prompt_logprobs;
+  if (echo) wanted = std::max(wanted, fields.top_logprobs);
+  // Without an answer the engine gives these or nothing.
+  return fields.max_tokens == 0 ? std::max(wanted, 0) : wanted;
+}
 
 ApiResult<CompletionRequest> ReadCompletionRequest(std::string_view body,
                                                    const ServedModel& model) {
@@ -99,19 +157,22 @@ ApiResult<CompletionRequest> ReadCompletionRequest(std::string_view body,
       .fields = *std::move(fields), .prompts = {}, .echo = BoolOr(object, "echo", false)};
   std::vector<Warning>& warnings = request.fields.warnings;
   warnings.insert(warnings.begin(), checked->warnings.begin(), checked->warnings.end());
-  if (request.echo && request.fields.top_logprobs >= 0)
-    return std::unexpected(
-        BadField("echo", "echo together with logprobs is not supported by this server yet"));
+  if (auto error = ReadAnswerCount(object, &request)) return std::unexpected(*std::move(error));
+  // Logprobs of prompt and answer together: a client tells them apart by counting tokens.
+  request.fields.place_end = request.echo && request.fields.top_logprobs >= 0;
   const json::Value* prompt = json::Find(object, "prompt");
   if (prompt == nullptr) return std::unexpected(BadPrompt("the field prompt is missing"));
-  PromptReader reader(model, BoolOr(object, "add_special_tokens", true), request.echo);
+  PromptReader reader(model, BoolOr(object, "add_special_tokens", true), request.echo,
+                      request.echo && request.fields.top_logprobs >= 0);
   auto prompts = reader.Read(*prompt);
   if (!prompts.has_value()) return std::unexpected(std::move(prompts).error());
   request.prompts = *std::move(prompts);
-  if (request.prompts.size() * static_cast<size_t>(request.fields.n) > kChoicesMax)
+  if (request.prompts.size() * static_cast<size_t>(request.best_of) > kChoicesMax) {
+    const std::string_view field = request.best_of > request.fields.n ? "best_of" : "n";
     return std::unexpected(
-        BadField("n", fmt::format("{} prompts times n = {} are more than {} answers",
-                                  request.prompts.size(), request.fields.n, kChoicesMax)));
+        BadField(field, fmt::format("{} prompts times {} = {} are more than {} answers",
+                                    request.prompts.size(), field, request.best_of, kChoicesMax)));
+  }
   return request;
 }
 
@@ -119,11 +180,12 @@ std::optional<ApiError> CheckLength(int64_t prompt_tokens, std::optional<int64_t
                                     int64_t max_model_len, std::string_view field) {
   ApiError error = BadField(field, {});
   error.code = "context_length_exceeded";
-  if (prompt_tokens >= max_model_len) {
+  const int64_t answer_tokens = max_tokens == 0 ? 0 : 1;
+  if (prompt_tokens > max_model_len - answer_tokens) {
     error.message = fmt::format(
-        "{} has {} tokens; this model's context has {} tokens, one of them for the answer: shorten "
+        "{} has {} tokens; this model's context has {} tokens, {} of them for the answer: shorten "
         "it",
-        field, prompt_tokens, max_model_len);
+        field, prompt_tokens, max_model_len, answer_tokens == 0 ? "none" : "one");
     return error;
   }
   if (max_tokens.has_value() && *max_tokens > max_model_len - prompt_tokens) {

@@ -3,6 +3,7 @@
 // POST /v1/completions: body -> values. A pure function of body, model and context length.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,12 +15,18 @@ namespace tessera::server::openai {
 struct Prompt {
   std::string text;  // What `echo` repeats.
   std::vector<engine::TokenId> ids;
+  /// [ids]: where the text of each begins in `text`, in code points; only for echo with logprobs.
+  std::vector<int64_t> offsets = {};
 };
 
 struct CompletionRequest {
   GenerationFields fields;
-  std::vector<Prompt> prompts;
+  std::vector<std::shared_ptr<const Prompt>> prompts;
   bool echo = false;
+  int64_t best_of = 1;  // Answers to generate of each prompt; at least n.
+
+  /// What the engine is to compute of each prompt: as engine::Request::prompt_logprobs.
+  int prompt_logprobs() const;
 };
 
 /// When the client names none: as the hosted API.

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/best_of.h"
 #include "server/generation.h"
 #include "server/openai/answer.h"
 #include "server/openai/chat_request.h"
@@ -26,7 +27,8 @@ AnswerHead MakeHead(const Context& context, std::string_view prefix,
           .warnings = fields.warnings,
           .include_usage = fields.include_usage,
           .tokenizer = context.model.tokenizer,
-          .top_logprobs = fields.top_logprobs};
+          .top_logprobs = fields.top_logprobs,
+          .prompt_logprobs = fields.prompt_logprobs};
 }
 
 ChoiceSpec MakeChoice(const Context& context, const GenerationFields& fields,
@@ -38,6 +40,7 @@ ChoiceSpec MakeChoice(const Context& context, const GenerationFields& fields,
   request.sampling.stream = stream;
   request.stop = MakeStopParams(fields, context.model, max_tokens);
   request.top_logprobs = fields.top_logprobs;
+  request.prompt_logprobs = fields.prompt_logprobs;
   request.cache_prompt = fields.cache_prompt;
   request.arrival = arrival;
   const size_t tail = std::min(prompt.size(), kPromptTail);
@@ -45,19 +48,35 @@ ChoiceSpec MakeChoice(const Context& context, const GenerationFields& fields,
       context.model.make_detokenizer(fields.skip_special),
       engine::OutputOptions{.stop_strings = fields.stop_strings,
                             .include_stop = fields.include_stop,
-                            .min_tokens = fields.min_tokens},
+                            .min_tokens = fields.min_tokens,
+                            .place_end = fields.place_end},
       std::span(prompt).last(tail));
   return {std::move(request), std::move(processor), prompt_index};
 }
 
+ChoiceSpec MakeCompletionChoice(const Context& context, const CompletionRequest& asked,
+                                size_t prompt, int64_t max_tokens, uint64_t stream,
+                                TimePoint arrival) {
+  ChoiceSpec spec = MakeChoice(context, asked.fields, asked.prompts[prompt]->ids, prompt,
+                               max_tokens, stream, arrival);
+  spec.request.prompt_logprobs = asked.prompt_logprobs();
+  // The best are found by their logprobs.
+  if (asked.best_of > asked.fields.n)
+    spec.request.top_logprobs = std::max(spec.request.top_logprobs, 0);
+  return spec;
+}
+
+std::unique_ptr<GenerationListener> MakeResponder(std::unique_ptr<Answer> answer,
+                                                  int64_t prompt_tokens, size_t choices,
+                                                  bool stream, const Reply& reply) {
+  return stream ? MakeStreamResponder(std::move(answer), prompt_tokens, choices, reply)
+                : MakeWholeResponder(std::move(answer), prompt_tokens, reply);
+}
+
 void StartGeneration(const Context& context, std::vector<ChoiceSpec> choices,
-                     std::unique_ptr<Answer> answer, int64_t prompt_tokens, bool stream,
-                     const Reply& reply) {
-  const size_t count = choices.size();
-  auto responder = stream ? MakeStreamResponder(std::move(answer), prompt_tokens, count, reply)
-                          : MakeWholeResponder(std::move(answer), prompt_tokens, reply);
+                     std::unique_ptr<GenerationListener> listener, const Reply& reply) {
   auto generation =
-      Generation::Start(context.engine, context.tasks, std::move(choices), std::move(responder));
+      Generation::Start(context.engine, context.tasks, std::move(choices), std::move(listener));
   if (!generation.has_value()) {
     (void)reply.Send(ErrorResponse(FromStatus(generation.error())));
     return;
@@ -103,26 +122,29 @@ void HandleCompletions(const Context& context, const net::Request& request, cons
   context.warnings->Add(fields.warnings);
   const int64_t max_model_len = context.engine->max_sequence_tokens();
   std::vector<ChoiceSpec> choices;
-  std::vector<std::string> echo;
+  std::vector<std::shared_ptr<const Prompt>> kept;  // Of each choice that is returned.
   int64_t prompt_tokens = 0;
   uint64_t stream = 0;
   for (size_t p = 0; p < parsed->prompts.size(); ++p) {
-    const Prompt& prompt = parsed->prompts[p];
-    if (auto error = CheckLength(Length(prompt.ids), fields.max_tokens, max_model_len, "prompt"))
+    const std::shared_ptr<const Prompt>& prompt = parsed->prompts[p];
+    const int64_t length = Length(prompt->ids);
+    if (auto error = CheckLength(length, fields.max_tokens, max_model_len, "prompt"))
       return Refuse(*error, reply);
-    const int64_t max_tokens = fields.max_tokens.value_or(
-        std::clamp<int64_t>(std::max(kCompletionMaxTokensDefault, fields.min_tokens), 1,
-                            max_model_len - Length(prompt.ids)));
-    prompt_tokens += Length(prompt.ids);
-    for (int64_t i = 0; i < fields.n; ++i) {
-      choices.push_back(MakeChoice(context, fields, prompt.ids, p, max_tokens, stream++, arrival));
-      if (parsed->echo) echo.push_back(prompt.text);
-    }
+    const int64_t max_tokens = fields.max_tokens.value_or(std::clamp<int64_t>(
+        std::max(kCompletionMaxTokensDefault, fields.min_tokens), 1, max_model_len - length));
+    prompt_tokens += length;
+    kept.insert(kept.end(), static_cast<size_t>(fields.n), prompt);
+    for (int64_t i = 0; i < parsed->best_of; ++i)
+      choices.push_back(MakeCompletionChoice(context, *parsed, p, max_tokens, stream++, arrival));
   }
   auto answer =
-      MakeCompletionAnswer(MakeHead(context, "cmpl-", fields), choices.size(), std::move(echo));
-  StartGeneration(context, std::move(choices), std::move(answer), prompt_tokens, fields.stream,
-                  reply);
+      MakeCompletionAnswer(MakeHead(context, "cmpl-", fields), std::move(kept), parsed->echo);
+  const size_t count = static_cast<size_t>(fields.n) * parsed->prompts.size();
+  auto listener = MakeResponder(std::move(answer), prompt_tokens, count, fields.stream, reply);
+  if (parsed->best_of > fields.n)
+    listener = MakeBestOf(std::move(listener), parsed->prompts.size(),
+                          static_cast<size_t>(parsed->best_of), static_cast<size_t>(fields.n));
+  StartGeneration(context, std::move(choices), std::move(listener), reply);
 }
 
 void HandleChat(const Context& context, const net::Request& request, const Reply& reply) {
@@ -141,9 +163,10 @@ void HandleChat(const Context& context, const net::Request& request, const Reply
   for (int64_t i = 0; i < fields.n; ++i)
     choices.push_back(
         MakeChoice(context, fields, prompt, 0, max_tokens, static_cast<uint64_t>(i), arrival));
-  auto answer = MakeChatAnswer(MakeHead(context, "chatcmpl-", fields), choices.size());
-  StartGeneration(context, std::move(choices), std::move(answer), Length(prompt), fields.stream,
-                  reply);
+  auto answer = MakeChatAnswer(MakeHead(context, "chatcmpl-", fields), choices.size(), prompt);
+  auto listener =
+      MakeResponder(std::move(answer), Length(prompt), choices.size(), fields.stream, reply);
+  StartGeneration(context, std::move(choices), std::move(listener), reply);
 }
 
 net::Response HandleTokenize(const Context& context, const net::Request& request) {
@@ -187,6 +210,23 @@ net::Response HandleDetokenize(const Context& context, const net::Request& reque
   context.warnings->Add(checked->warnings);
   json::Object answer{{"prompt", *text}};
   if (!checked->warnings.empty()) answer["warnings"] = WarningsBody(checked->warnings);
+  return net::Response::Json(200, json::Serialize(answer));
+}
+
+net::Response HandleTokenizerInfo(const Context& context) {
+  const ServedModel& model = context.model;
+  json::Object answer{{"bos_token", nullptr},
+                      {"eos_token", nullptr},
+                      {"pad_token", nullptr},
+                      {"model_max_length", context.engine->max_sequence_tokens()},
+                      {"chat_template", nullptr}};
+  if (!model.eos_ids.empty())
+    answer["eos_token"] = model.tokenizer->TokenText(model.eos_ids.front());
+  for (const std::string_view name : {"bos_token", "eos_token", "pad_token"})
+    if (const json::Value* token = json::Find(model.template_vars, name);
+        token != nullptr && token->is_string())
+      answer[name] = *token;
+  if (model.chat_template != nullptr) answer["chat_template"] = model.chat_template->source();
   return net::Response::Json(200, json::Serialize(answer));
 }
 

@@ -20,6 +20,8 @@ void HandleChat(const Context& context, const net::Request& request, const Reply
 net::Response HandleTokenize(const Context& context, const net::Request& request);
 /// {"tokens"} -> {"prompt"}.
 net::Response HandleDetokenize(const Context& context, const net::Request& request);
+/// What clients that tokenise by /tokenize ask first: the texts of special tokens, as vLLM has it.
+net::Response HandleTokenizerInfo(const Context& context);
 
 /// 415 unless the body is declared as JSON or not declared at all.
 std::optional<ApiError> CheckContentType(const net::Request& request);

@@ -32,6 +32,8 @@ void ReadSampling(const json::Object& body, engine::SamplingParams* sampling) {
   read("repetition_penalty", &sampling->repetition_penalty);
   read("frequency_penalty", &sampling->frequency_penalty);
   read("presence_penalty", &sampling->presence_penalty);
+  read("xtc_probability", &sampling->xtc.probability);
+  read("xtc_threshold", &sampling->xtc.threshold);
   // -1 asks for a drawn one at llama.cpp's and vLLM's servers, so clients send it for "any".
   const json::Value* seed = json::Find(body, "seed");
   const bool is_drawn = seed == nullptr || (seed->is_int64() && seed->get_int64() == -1);
@@ -82,6 +84,41 @@ Problem ReadLogitBias(const json::Object& body, int64_t vocab_size,
   return std::nullopt;
 }
 
+ApiResult<std::vector<std::string>> DryBreakerStrings(const json::Object& body) {
+  const json::Value* value = json::Find(body, "dry_sequence_breakers");
+  if (value == nullptr)
+    return std::vector<std::string>(DefaultDryBreakers().begin(), DefaultDryBreakers().end());
+  const json::Array& array = value->get_array();
+  if (array.size() > kDryBreakersMax)
+    return std::unexpected(TooMany("dry_sequence_breakers", array.size(), kDryBreakersMax));
+  std::vector<std::string> strings;
+  for (const json::Value& entry : array) {
+    const auto* text = entry.if_string();
+    if (text == nullptr || text->empty() || text->size() > kDryBreakerBytesMax)
+      return std::unexpected(
+          BadField("dry_sequence_breakers",
+                   fmt::format("dry_sequence_breakers has an entry that is no string of 1 to {} "
+                               "bytes",
+                               kDryBreakerBytesMax)));
+    strings.emplace_back(*text);
+  }
+  return strings;
+}
+
+Problem ReadDry(const json::Object& body, const ServedModel& model, engine::DryParams* dry) {
+  dry->multiplier = NumberOr(body, "dry_multiplier", dry->multiplier);
+  dry->base = NumberOr(body, "dry_base", dry->base);
+  dry->allowed_length = IntegerOr(body, "dry_allowed_length", dry->allowed_length);
+  dry->last_tokens = IntegerOr(body, "dry_penalty_last_n", dry->last_tokens);
+  auto strings = DryBreakerStrings(body);
+  if (!strings.has_value()) return std::move(strings).error();
+  if (dry->multiplier == 0) return std::nullopt;
+  auto breakers = model.dry_breakers->Find(*model.tokenizer, *std::move(strings));
+  if (!breakers.has_value()) return FromStatus(breakers.error(), "dry_sequence_breakers");
+  dry->breakers = *std::move(breakers);
+  return std::nullopt;
+}
+
 Problem AddStopString(const json::Value& value, std::vector<std::string>* stops) {
   const auto* text = value.if_string();
   if (text == nullptr)
@@ -119,7 +156,12 @@ Problem ReadStopIds(const json::Object& body, int64_t vocab_size,
   return std::nullopt;
 }
 
-Problem ReadLogprobs(const json::Object& body, unsigned api, int* top_logprobs) {
+Problem ReadLogprobs(const json::Object& body, unsigned api, GenerationFields* fields) {
+  int* const top_logprobs = &fields->top_logprobs;
+  fields->prompt_logprobs = static_cast<int>(IntegerOr(body, "prompt_logprobs", -1));
+  if (fields->prompt_logprobs >= 0 && BoolOr(body, "stream", false))
+    return BadField("prompt_logprobs",
+                    "prompt_logprobs are not part of a stream; leave out stream");
   if (api == kCompletions) {
     *top_logprobs = static_cast<int>(IntegerOr(body, "logprobs", -1));
     return std::nullopt;
@@ -231,9 +273,8 @@ ApiResult<GenerationFields> ReadGenerationFields(const json::Object& body, unsig
   for (Problem problem :
        {ReadMaxTokens(body, &fields), ReadLogitBias(body, vocab_size, &fields.sampling),
         ReadStopStrings(body, &fields.stop_strings),
-        ReadStopIds(body, vocab_size, &fields.stop_ids),
-        ReadLogprobs(body, api, &fields.top_logprobs), ReadStreaming(body, &fields),
-        CheckResponseFormat(body)})
+        ReadStopIds(body, vocab_size, &fields.stop_ids), ReadDry(body, model, &fields.sampling.dry),
+        ReadLogprobs(body, api, &fields), ReadStreaming(body, &fields), CheckResponseFormat(body)})
     if (problem.has_value()) return std::unexpected(*std::move(problem));
   return fields;
 }

@@ -30,7 +30,9 @@ struct GenerationFields {
   int64_t n = 1;
   bool stream = false;
   bool include_usage = false;
-  int top_logprobs = -1;  // As engine::Request.
+  int top_logprobs = -1;     // As engine::Request.
+  int prompt_logprobs = -1;  // The same.
+  bool place_end = false;    // As engine::OutputOptions.
   std::vector<Warning> warnings;
 };
 

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/utf8.h"
+#include "engine/limits.h"
 
 namespace tessera::server::openai {
 namespace {
@@ -28,6 +29,46 @@ json::Object ChatEntry(const text::Tokenizer& tokenizer, text::TokenId id, float
           {"bytes", Bytes(tokenizer.TokenBytes(id))}};
 }
 
+std::span<const engine::TokenLogprob> Head(std::span<const engine::TokenLogprob> all, int count) {
+  return all.first(std::min(all.size(), static_cast<size_t>(count)));
+}
+
+/// The four arrays of a completion's logprobs.
+class CompletionArrays {
+ public:
+  explicit CompletionArrays(const text::Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
+
+  void Add(text::TokenId id, const engine::Logprobs& logprobs, int top_count, int64_t offset) {
+    const std::string label = TokenLabel(tokenizer_, id);
+    json::Object top;
+    // Two tokens may have one label: the likelier comes first and stays.
+    for (const engine::TokenLogprob& other : Head(logprobs.top, top_count))
+      top.emplace(TokenLabel(tokenizer_, other.id), Finite(other.logprob));
+    top.emplace(label, Finite(logprobs.chosen));
+    labels_.emplace_back(label);
+    values_.emplace_back(Finite(logprobs.chosen));
+    tops_.push_back(std::move(top));
+    offsets_.emplace_back(offset);
+  }
+  /// A token that nothing comes before.
+  void AddUnknown(text::TokenId id, int64_t offset) {
+    labels_.emplace_back(TokenLabel(tokenizer_, id));
+    values_.emplace_back(nullptr);
+    tops_.emplace_back(nullptr);
+    offsets_.emplace_back(offset);
+  }
+  json::Object Body() && {
+    return {{"tokens", std::move(labels_)},
+            {"token_logprobs", std::move(values_)},
+            {"top_logprobs", std::move(tops_)},
+            {"text_offset", std::move(offsets_)}};
+  }
+
+ private:
+  const text::Tokenizer& tokenizer_;
+  json::Array labels_, values_, tops_, offsets_;
+};
+
 }  // namespace
 
 std::string TokenLabel(const text::Tokenizer& tokenizer, text::TokenId id) {
@@ -38,26 +79,43 @@ std::string TokenLabel(const text::Tokenizer& tokenizer, text::TokenId id) {
   return label;
 }
 
-json::Object CompletionLogprobs(std::span<const engine::PlacedToken> tokens,
+json::Object CompletionLogprobs(const EchoedLogprobs& prompt,
+                                std::span<const engine::PlacedToken> tokens,
                                 const text::Tokenizer& tokenizer, int64_t offset) {
-  json::Array labels, values, tops, offsets;
+  CompletionArrays arrays(tokenizer);
+  for (size_t i = 0; i < prompt.ids.size(); ++i) {
+    if (i == 0) {
+      arrays.AddUnknown(prompt.ids[i], prompt.offsets[i]);
+    } else {
+      arrays.Add(prompt.ids[i], prompt.logprobs[i - 1], prompt.top, prompt.offsets[i]);
+    }
+  }
   for (const engine::PlacedToken& token : tokens) {
     TESSERA_CHECK(token.logprobs.has_value());
-    const std::string label = TokenLabel(tokenizer, token.id);
-    json::Object top;
-    // Two tokens may have one label: the likelier comes first and stays.
-    for (const engine::TokenLogprob& other : token.logprobs->top)
-      top.emplace(TokenLabel(tokenizer, other.id), Finite(other.logprob));
-    top.emplace(label, Finite(token.logprobs->chosen));
-    labels.emplace_back(label);
-    values.emplace_back(Finite(token.logprobs->chosen));
-    tops.push_back(std::move(top));
-    offsets.emplace_back(token.text_offset + offset);
+    arrays.Add(token.id, *token.logprobs, engine::kTopLogprobsMax, token.text_offset + offset);
   }
-  return {{"tokens", std::move(labels)},
-          {"token_logprobs", std::move(values)},
-          {"top_logprobs", std::move(tops)},
-          {"text_offset", std::move(offsets)}};
+  return std::move(arrays).Body();
+}
+
+json::Array PromptLogprobsBody(std::span<const text::TokenId> ids,
+                               std::span<const engine::Logprobs> logprobs, int top,
+                               const text::Tokenizer& tokenizer) {
+  TESSERA_CHECK(logprobs.size() + 1 == ids.size());
+  json::Array body{nullptr};
+  for (size_t i = 0; i < logprobs.size(); ++i) {
+    json::Object entry;
+    const auto add = [&](text::TokenId id, float logprob, int64_t rank) {
+      entry.emplace(std::to_string(id), json::Object{{"logprob", Finite(logprob)},
+                                                     {"rank", rank},
+                                                     {"decoded_token", TokenLabel(tokenizer, id)}});
+    };
+    int64_t rank = 0;
+    for (const engine::TokenLogprob& other : Head(logprobs[i].top, top))
+      add(other.id, other.logprob, ++rank);
+    add(ids[i + 1], logprobs[i].chosen, logprobs[i].rank);
+    body.push_back(std::move(entry));
+  }
+  return body;
 }
 
 json::Array ChatLogprobs(std::span<const engine::PlacedToken> tokens,

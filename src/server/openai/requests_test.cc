@@ -337,12 +337,12 @@ TEST(CompletionRequest, PromptMayBeTextIdsOrListsOfEither) {
     return ReadCompletionRequest(
         fmt::format(R"({{"model":"org/fake","echo":true,"prompt":{}}})", json), Model());
   };
-  EXPECT_EQ(prompts("\"ab\"")->prompts[0].ids, (std::vector<text::TokenId>{97, 98}));
-  EXPECT_EQ(prompts("[97,98]")->prompts[0].ids, (std::vector<text::TokenId>{97, 98}));
-  EXPECT_EQ(prompts("[97,98]")->prompts[0].text, "ab");
+  EXPECT_EQ(prompts("\"ab\"")->prompts[0]->ids, (std::vector<text::TokenId>{97, 98}));
+  EXPECT_EQ(prompts("[97,98]")->prompts[0]->ids, (std::vector<text::TokenId>{97, 98}));
+  EXPECT_EQ(prompts("[97,98]")->prompts[0]->text, "ab");
   EXPECT_EQ(prompts("[\"a\",\"b\"]")->prompts.size(), 2u);
-  EXPECT_EQ(prompts("[[97],[98,99]]")->prompts[1].ids, (std::vector<text::TokenId>{98, 99}));
-  EXPECT_EQ(prompts("[\"a\",[98]]")->prompts[1].ids, (std::vector<text::TokenId>{98}));
+  EXPECT_EQ(prompts("[[97],[98,99]]")->prompts[1]->ids, (std::vector<text::TokenId>{98, 99}));
+  EXPECT_EQ(prompts("[\"a\",[98]]")->prompts[1]->ids, (std::vector<text::TokenId>{98}));
   for (const char* bad : {"{\"a\":1}", "[]", "\"\"", "[[]]", "[1000000000]", "[-1]", "[260]",
                           "[1.5]", "5", "[\"a\",5]", "[97,\"a\"]", "[null]", "true"})
     EXPECT_EQ(prompts(bad).error().param, "prompt") << bad;

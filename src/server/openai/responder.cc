@@ -24,6 +24,9 @@ class WholeResponder : public GenerationListener {
   WholeResponder(std::unique_ptr<Answer> answer, int64_t prompt_tokens, Reply reply)
       : answer_(std::move(answer)), prompt_tokens_(prompt_tokens), reply_(std::move(reply)) {}
 
+  void OnPrompt(size_t choice, engine::PromptLogprobs logprobs) override {
+    answer_->SetPrompt(choice, std::move(logprobs));
+  }
   void OnDelta(size_t choice, engine::OutputDelta delta) override {
     answer_->Collect(choice, std::move(delta));
   }
@@ -53,6 +56,9 @@ class StreamResponder : public GenerationListener {
         begun_(choices, false),
         open_(choices) {}
 
+  void OnPrompt(size_t choice, engine::PromptLogprobs logprobs) override {
+    answer_->SetPrompt(choice, std::move(logprobs));
+  }
   void OnDelta(size_t choice, engine::OutputDelta delta) override {
     Begin(choice);
     for (const json::Object& chunk : answer_->Chunk(choice, std::move(delta))) Write(chunk);

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "engine/limits.h"
 #include "server/limits.h"
 
 namespace tessera::server::openai {
@@ -24,8 +25,10 @@ constexpr Field kFields[] = {
     {"prompt", kTokenize, Kind::kString, 0, 0, Use::kUsed, "Text to tokenise; or give messages."},
     {"messages", kChat | kTokenize, Kind::kArray, 0, 0, Use::kUsed, "The conversation so far."},
     {"tokens", kDetokenize, Kind::kArray, 0, 0, Use::kUsed, "Token ids."},
-    {"max_tokens", kBoth, Kind::kInteger, 1, kTokensMax, Use::kUsed, "Most tokens to generate (completions: 16 by default, chat: what fits)."},
-    {"max_completion_tokens", kBoth, Kind::kInteger, 1, kTokensMax, Use::kUsed, "The newer name of max_tokens."},
+    {"max_tokens", kCompletions, Kind::kInteger, 0, kTokensMax, Use::kUsed, "Most tokens to generate (16 by default); 0 only with echo or prompt_logprobs."},
+    {"max_tokens", kChat, Kind::kInteger, 1, kTokensMax, Use::kUsed, "Most tokens to generate (what fits by default)."},
+    {"max_completion_tokens", kCompletions, Kind::kInteger, 0, kTokensMax, Use::kUsed, "The newer name of max_tokens."},
+    {"max_completion_tokens", kChat, Kind::kInteger, 1, kTokensMax, Use::kUsed, "The newer name of max_tokens."},
     {"min_tokens", kBoth, Kind::kInteger, 0, kTokensMax, Use::kUsed, "No end and no stop string before that many tokens."},
     {"temperature", kBoth, Kind::kNumber, 0, 2, Use::kUsed, "Spread of the choice; 0 is greedy."},
     {"do_sample", kBoth, Kind::kBool, 0, 0, Use::kUsed, "false is greedy, whatever temperature says; true changes nothing."},
@@ -36,6 +39,13 @@ constexpr Field kFields[] = {
     {"presence_penalty", kBoth, Kind::kNumber, -2, 2, Use::kUsed, "Taken from the logit of each token generated before."},
     {"frequency_penalty", kBoth, Kind::kNumber, -2, 2, Use::kUsed, "The same, times its count."},
     {"repetition_penalty", kBoth, Kind::kNumber, 0.01, 100, Use::kUsed, "Divides the logit of tokens in prompt or answer; 1 is off."},
+    {"dry_multiplier", kBoth, Kind::kNumber, 0, 100, Use::kUsed, "DRY: taken from the logit of a token that would go on with a repetition; 0 is off."},
+    {"dry_base", kBoth, Kind::kNumber, 1, 100, Use::kUsed, "DRY: factor for each token that the repetition is longer than dry_allowed_length (default 1.75)."},
+    {"dry_allowed_length", kBoth, Kind::kInteger, 1, engine::kDryLastTokensMax, Use::kUsed, "DRY: tokens of the shortest repetition that counts (default 2)."},
+    {"dry_penalty_last_n", kBoth, Kind::kInteger, -1, engine::kDryLastTokensMax, Use::kUsed, "DRY: so many tokens back; -1 is all (default), 0 is off."},
+    {"dry_sequence_breakers", kBoth, Kind::kArray, 0, 0, Use::kUsed, "DRY: no repetition reaches across a token with one of these strings (default newline, colon, quote, asterisk)."},
+    {"xtc_probability", kBoth, Kind::kNumber, 0, 1, Use::kUsed, "XTC: how often all likely tokens but the least likely of them are taken out; 0 is off."},
+    {"xtc_threshold", kBoth, Kind::kNumber, 0, 1, Use::kUsed, "XTC: probability from which on a token is likely (default 0.1)."},
     {"logit_bias", kBoth, Kind::kObject, 0, 0, Use::kUsed, "Token id -> -100 to 100, added to its logit."},
     {"seed", kBoth, Kind::kInteger, -9.3e18, 1.9e19, Use::kUsed, "Same seed, same answer. Drawn when absent or -1."},
     {"stop", kBoth, Kind::kStringOrArray, 0, 0, Use::kUsed, "Strings that end the answer."},
@@ -46,7 +56,7 @@ constexpr Field kFields[] = {
     {"n", kBoth, Kind::kInteger, 1, kChoicesPerPromptMax, Use::kUsed, "Answers per prompt."},
     {"stream", kBoth, Kind::kBool, 0, 0, Use::kUsed, "Send tokens as server-sent events."},
     {"stream_options", kBoth, Kind::kObject, 0, 0, Use::kUsed, "{\"include_usage\": true}: a last chunk with usage."},
-    {"echo", kCompletions, Kind::kBool, 0, 0, Use::kUsed, "The text begins with the prompt."},
+    {"echo", kCompletions, Kind::kBool, 0, 0, Use::kUsed, "The text begins with the prompt; with logprobs these too."},
     {"logprobs", kCompletions, Kind::kInteger, 0, 20, Use::kUsed, "Log-probabilities of so many tokens at each place."},
     {"logprobs", kChat, Kind::kBool, 0, 0, Use::kUsed, "Log-probabilities of the answer's tokens."},
     {"top_logprobs", kChat, Kind::kInteger, 0, 20, Use::kUsed, "And of so many alternatives."},
@@ -56,7 +66,8 @@ constexpr Field kFields[] = {
     {"documents", kChat, Kind::kArray, 0, 0, Use::kUsed, "Given to the chat template."},
     {"chat_template_kwargs", kChat | kTokenize, Kind::kObject, 0, 0, Use::kUsed, "More variables for the chat template."},
     {"response_format", kBoth, Kind::kObject, 0, 0, Use::kUsed, "Only {\"type\": \"text\"} for now."},
-    {"best_of", kCompletions, Kind::kInteger, 1, 1, Use::kUsed, "Only 1."},
+    {"prompt_logprobs", kBoth, Kind::kInteger, 0, 20, Use::kUsed, "Log-probabilities of the prompt's tokens and of so many alternatives. Not in a stream."},
+    {"best_of", kCompletions, Kind::kInteger, 1, 20, Use::kUsed, "So many answers are generated, the n likeliest (mean log-probability of a token) returned. Not in a stream."},
     {"user", kBoth, Kind::kString, 0, 0, Use::kIgnored, "Who asks."},
     {"safety_identifier", kBoth, Kind::kString, 0, 0, Use::kIgnored, "Who asks."},
     {"prompt_cache_key", kBoth, Kind::kString, 0, 0, Use::kIgnored, "A hint for caches of hosted services."},
@@ -80,7 +91,6 @@ constexpr Field kFields[] = {
     {"continue_final_message", kChat, Kind::kAny, 0, 0, Use::kRefused, "Go on within the last message."},
     {"chat_template", kChat | kTokenize, Kind::kAny, 0, 0, Use::kRefused, "A template of the client's."},
     {"use_beam_search", kBoth, Kind::kAny, 0, 0, Use::kRefused, "Beam search."},
-    {"prompt_logprobs", kBoth, Kind::kAny, 0, 0, Use::kRefused, "Log-probabilities of the prompt."},
 };
 // clang-format on
 
