@@ -21,17 +21,25 @@ bool StartsWithBearer(std::string_view value) {
   return true;
 }
 
+/// Of the Authorization header, else of the one that clients of the Messages API send.
+std::optional<std::string_view> GivenKey(const net::Request& request) {
+  const auto authorization = request.headers.Find("authorization");
+  if (!authorization.has_value()) return request.headers.Find("x-api-key");
+  if (!StartsWithBearer(*authorization)) return std::nullopt;
+  return authorization->substr(7);
+}
+
 }  // namespace
 
 std::optional<openai::ApiError> CheckKey(const ApiOptions& options, const net::Request& request) {
   if (options.api_key.empty()) return std::nullopt;
-  const std::string_view header = request.headers.Find("authorization").value_or("");
-  if (StartsWithBearer(header) && EqualSecrets(header.substr(7), options.api_key))
-    return std::nullopt;
+  const std::optional<std::string_view> key = GivenKey(request);
+  if (key.has_value() && EqualSecrets(*key, options.api_key)) return std::nullopt;
   return openai::ApiError{
       .http_status = 401,
-      .message = header.empty() ? "no API key: send it as \"Authorization: Bearer KEY\""
-                                : "the API key is not the one this server was started with",
+      .message = key.has_value() ? "the API key is not the one this server was started with"
+                                 : "no API key: send it as \"Authorization: Bearer KEY\" or as "
+                                   "\"X-Api-Key: KEY\"",
       .type = "invalid_request_error",
       .param = {},
       .code = "invalid_api_key"};

@@ -12,7 +12,8 @@
 
 namespace tessera::server {
 
-/// 401 unless "Authorization: Bearer KEY" holds the key; nothing when none is asked for.
+/// 401 unless "Authorization: Bearer KEY" or "X-Api-Key: KEY" holds the key; nothing when none is
+/// asked for.
 std::optional<openai::ApiError> CheckKey(const ApiOptions& options, const net::Request& request);
 
 void AddCorsHeaders(const ApiOptions& options, net::Headers* headers);

@@ -3,30 +3,43 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
-
 #include "server/metrics.h"
+#include "server/openai/completion_request.h"
 #include "server/openai/error.h"
+#include "server/openai/fim.h"
+#include "server/readiness.h"
 
 namespace tessera::server {
 namespace {
 
-/// A step of the largest batch on the slowest machine we know takes seconds; one of minutes hangs.
-constexpr Duration kStuckStep = std::chrono::minutes(2);
+json::Object SamplingDefaults(const engine::SamplingParams& sampling) {
+  return {{"temperature", sampling.temperature},
+          {"top_p", sampling.top_p},
+          {"top_k", sampling.top_k},
+          {"min_p", sampling.min_p},
+          {"typical_p", sampling.typical_p},
+          {"repetition_penalty", sampling.repetition_penalty},
+          {"frequency_penalty", sampling.frequency_penalty},
+          {"presence_penalty", sampling.presence_penalty}};
+}
 
 json::Object ModelCard(const Context& context) {
   const ServedModel& model = context.model;
-  const engine::SamplingParams sampling = engine::WithDefaults(model.defaults);
+  const runtime::ModelShape& shape = context.engine->shape();
   json::Object card{{"id", model.id},
                     {"object", "model"},
                     {"created", model.created_unix_seconds},
                     {"owned_by", model.owned_by},
-                    {"max_model_len", context.engine->max_sequence_tokens()}};
-  card["default_sampling_params"] = {{"temperature", sampling.temperature},
-                                     {"top_p", sampling.top_p},
-                                     {"top_k", sampling.top_k},
-                                     {"min_p", sampling.min_p},
-                                     {"repetition_penalty", sampling.repetition_penalty}};
+                    {"max_model_len", context.engine->max_sequence_tokens()},
+                    {"context_length", shape.max_seq_len},
+                    {"kv_cache_tokens", shape.page_count * shape.page_tokens},
+                    {"vocab_size", model.tokenizer->vocab_size()}};
+  // Null: what fits.
+  card["default_max_tokens"] = {{"completions", openai::kCompletionMaxTokensDefault},
+                                {"chat", nullptr}};
+  card["default_sampling_params"] = SamplingDefaults(engine::WithDefaults(model.defaults));
+  card["capabilities"] = {{"chat", model.chat_template != nullptr},
+                          {"suffix", openai::FindFimTokens(*model.tokenizer).has_value()}};
   return card;
 }
 
@@ -37,13 +50,8 @@ net::Response JsonResponse(const json::Object& body) {
 }  // namespace
 
 net::Response Health(const Context& context) {
-  if (context.engine->draining())
-    return openai::ErrorResponse(openai::FromStatus(Unavailable("the server is shutting down")));
-  const Duration age = context.engine->step_age();
-  if (age > kStuckStep)
-    return openai::ErrorResponse(openai::FromStatus(
-        Unavailable(fmt::format("the model has not finished a step for {:.0f} s", Seconds(age)))));
-  return net::Response{};
+  const Status alive = CheckAlive(context);
+  return alive.ok() ? net::Response{} : openai::ErrorResponse(openai::FromStatus(alive));
 }
 
 net::Response Live() {
@@ -51,7 +59,9 @@ net::Response Live() {
 }
 
 net::Response Version(const Context& context) {
-  return JsonResponse({{"version", TESSERA_VERSION}, {"model", context.model.id}});
+  return JsonResponse({{"version", TESSERA_VERSION},
+                       {"model", context.model.id},
+                       {"system_fingerprint", context.model.fingerprint}});
 }
 
 net::Response Metrics(const Context& context) {
@@ -76,6 +86,20 @@ net::Response GetModel(const Context& context, std::string_view id) {
   if (!IsNameOf(context.model, id))
     return openai::ErrorResponse(openai::ModelNotFound(id, context.model.id));
   return JsonResponse(ModelCard(context));
+}
+
+net::Response CancelRequest(const Context& context, std::string_view id) {
+  const size_t count = context.registry->Cancel(id);
+  if (count == 0)
+    return openai::ErrorResponse(
+        {.http_status = 404,
+         .message = fmt::format("no open request is called '{:.200}'; it has ended, or never was; "
+                                "its name is the id in its answer or its X-Request-Id",
+                                id),
+         .type = "invalid_request_error",
+         .param = "id",
+         .code = "request_not_found"});
+  return JsonResponse({{"id", id}, {"object", "request"}, {"cancelled", true}, {"count", count}});
 }
 
 }  // namespace tessera::server

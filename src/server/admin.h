@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Routes about the server itself: health, models, version, metrics. Handlers for net/router.h.
+// Routes about the server itself: health, models, version, metrics, requests. Handlers for
+// net/router.h.
 #pragma once
 
 #include <string_view>
@@ -15,12 +16,15 @@ namespace tessera::server {
 net::Response Health(const Context& context);
 /// 200 as long as the process answers.
 net::Response Live();
-/// {"version", "model"}.
+/// {"version", "model", "system_fingerprint"}.
 net::Response Version(const Context& context);
 net::Response Metrics(const Context& context);
 /// {"object": "list", "data": [card]}.
 net::Response ListModels(const Context& context);
 /// The card, or 404 model_not_found.
 net::Response GetModel(const Context& context, std::string_view id);
+/// Ends the open requests of that name: {"id", "object", "cancelled", "count"}, or 404
+/// request_not_found. Their pages are free within one step; their clients get 499.
+net::Response CancelRequest(const Context& context, std::string_view id);
 
 }  // namespace tessera::server

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Context: what every route handler works with. Owned by HttpService, immutable while it serves,
-// shared by its worker threads; engine, tasks and warnings are thread-safe themselves.
+// shared by its worker threads; what its pointers lead to is
+// thread-safe itself.
 #pragma once
 
 #include <string>
 
 #include "base/clock.h"
 #include "engine/engine.h"
+#include "server/event_stream.h"
+#include "server/limits.h"
+#include "server/request_registry.h"
 #include "server/served_model.h"
 #include "server/task_thread.h"
 #include "server/warning_counters.h"
@@ -19,6 +23,8 @@ struct ApiOptions {
   std::string api_key;       // Empty: no key is asked for.
   std::string cors_origin;   // Access-Control-Allow-Origin; empty: no CORS headers.
   bool vllm_metrics = true;  // Twins under the vllm: prefix.
+  Duration ready_age = kReadyStepAge;
+  Duration ping_interval = kPingInterval;  // Positive.
 };
 
 struct Context {
@@ -27,6 +33,8 @@ struct Context {
   ApiOptions options;
   engine::Engine* engine = nullptr;
   TaskThread* tasks = nullptr;
+  RequestRegistry* registry = nullptr;
+  EventStreams* streams = nullptr;
   WarningCounters* warnings = nullptr;
   const Clock* clock = nullptr;
 };

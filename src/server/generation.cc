@@ -16,19 +16,19 @@ class Generation::ChoiceSink : public engine::Sink {
       : generation_(std::move(generation)), choice_(choice) {}
 
   void OnPrompt(engine::PromptLogprobs logprobs) override {
-    generation_->tasks_->Post(
+    generation_->setting_.tasks->Post(
         [generation = generation_, choice = choice_, logprobs = std::move(logprobs)]() mutable {
           generation->HandlePrompt(choice, std::move(logprobs));
         });
   }
   void OnToken(engine::TokenOutput token) override {
-    generation_->tasks_->Post(
+    generation_->setting_.tasks->Post(
         [generation = generation_, choice = choice_, token = std::move(token)]() mutable {
           generation->HandleToken(choice, std::move(token));
         });
   }
   void OnFinish(engine::Finish finish) override {
-    generation_->tasks_->Post(
+    generation_->setting_.tasks->Post(
         [generation = generation_, choice = choice_, finish = std::move(finish)]() mutable {
           generation->HandleFinish(choice, std::move(finish));
         });
@@ -39,17 +39,28 @@ class Generation::ChoiceSink : public engine::Sink {
   const size_t choice_;
 };
 
-Generation::Generation(engine::Engine* engine, TaskThread* tasks,
-                       std::unique_ptr<GenerationListener> listener)
-    : engine_(engine), tasks_(tasks), listener_(std::move(listener)) {}
+Generation::Generation(const Setting& setting, std::unique_ptr<GenerationListener> listener)
+    : setting_(setting), listener_(std::move(listener)) {}
+
+Generation::~Generation() {
+  setting_.registry->Remove(registered_);
+}
 
 Result<std::shared_ptr<Generation>> Generation::Start(
-    engine::Engine* engine, TaskThread* tasks, std::vector<ChoiceSpec> choices,
+    const Setting& setting, std::vector<std::string> names, std::vector<ChoiceSpec> choices,
     std::unique_ptr<GenerationListener> listener) {
   TESSERA_CHECK(!choices.empty());
-  auto generation = std::make_shared<Generation>(engine, tasks, std::move(listener));
+  auto generation = std::make_shared<Generation>(setting, std::move(listener));
+  generation->Register(std::move(names));
   TESSERA_RETURN_IF_ERROR(generation->Submit(std::move(choices)));
   return generation;
+}
+
+void Generation::Register(std::vector<std::string> names) {
+  registered_ = setting_.registry->Add(std::move(names), [weak = weak_from_this()] {
+    if (const auto alive = weak.lock())
+      alive->Cancel(Cancelled("the request was cancelled by DELETE /v1/requests"));
+  });
 }
 
 Status Generation::Submit(std::vector<ChoiceSpec> specs) {
@@ -61,9 +72,13 @@ Status Generation::Submit(std::vector<ChoiceSpec> specs) {
     requests.back().sink = std::make_shared<ChoiceSink>(shared_from_this(), i);
   }
   open_ = choices_.size();
+  totals_.stop_strings.resize(open_);
   // Events may arrive before SubmitAll returns; whoever needs an id waits here for it.
   const std::lock_guard lock(mutex_);
-  TESSERA_ASSIGN_OR_RETURN(ids_, engine_->SubmitAll(std::move(requests)));
+  TESSERA_ASSIGN_OR_RETURN(ids_, setting_.engine->SubmitAll(std::move(requests)));
+  // It was in the registry before: somebody may have been that quick.
+  if (cancelled_.has_value())
+    for (const engine::RequestId id : ids_) setting_.engine->Cancel(id);
   return {};
 }
 
@@ -72,9 +87,24 @@ engine::RequestId Generation::IdOf(size_t choice) {
   return ids_[choice];
 }
 
-void Generation::Cancel() {
+void Generation::Cancel(Status why) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!cancelled_.has_value()) cancelled_ = std::move(why);
+  }
+  CancelInEngine();
+}
+
+void Generation::CancelInEngine() {
   const std::lock_guard lock(mutex_);
-  for (const engine::RequestId id : ids_) engine_->Cancel(id);
+  for (const engine::RequestId id : ids_) setting_.engine->Cancel(id);
+}
+
+Status Generation::CauseOf(const Status& status) {
+  if (status.code() != Code::kCancelled) return status;
+  const std::lock_guard lock(mutex_);
+  // What nobody here asked for is the server's shutting down.
+  return cancelled_.has_value() ? *cancelled_ : Unavailable(status.message());
 }
 
 void Generation::HandlePrompt(size_t choice, engine::PromptLogprobs logprobs) {
@@ -87,7 +117,7 @@ void Generation::HandleToken(size_t index, engine::TokenOutput token) {
   Deliver(index, choice.processor->OnToken(std::move(token)));
   // The choice ends when the engine confirms: by then it is counted and its pages are free.
   if (!failed_ && choice.processor->stopped())
-    engine_->Stop(IdOf(index), choice.processor->token_count());
+    setting_.engine->Stop(IdOf(index), choice.processor->token_count());
 }
 
 void Generation::HandleFinish(size_t index, engine::Finish finish) {
@@ -97,15 +127,17 @@ void Generation::HandleFinish(size_t index, engine::Finish finish) {
   --open_;
   if (failed_) return;
   const bool stopped = choice.processor->stopped();
-  if (!finish.status.ok() && !stopped) return Fail(finish.status);
+  if (!finish.status.ok() && !stopped) return Fail(CauseOf(finish.status));
   Deliver(index, choice.processor->OnEnd());
   if (failed_) return;
   totals_.completion_tokens += choice.processor->token_count();
+  totals_.stop_strings[index] = choice.processor->stop_string();
   CountCached(choice.prompt, finish);
   if (const auto score = choice.processor->mean_logprob(); score.has_value())
     listener_->OnChoiceScore(index, *score);
   listener_->OnChoiceEnd(index, stopped ? engine::FinishReason::kStop : finish.reason);
   if (open_ > 0) return;
+  setting_.registry->Remove(registered_);
   for (const PromptCache& prompt : prompts_) totals_.cached_tokens += prompt.tokens;
   if (prompts_.size() == 1) totals_.cache_miss = prompts_.front().miss;
   listener_->OnDone(totals_);
@@ -125,7 +157,8 @@ void Generation::Deliver(size_t choice, Result<engine::OutputDelta> delta) {
 
 void Generation::Fail(const Status& status) {
   failed_ = true;
-  Cancel();
+  setting_.registry->Remove(registered_);
+  CancelInEngine();
   listener_->OnError(status);
 }
 

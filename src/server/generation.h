@@ -12,11 +12,14 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "base/status.h"
 #include "engine/engine.h"
 #include "engine/output_processor.h"
+#include "server/request_registry.h"
 #include "server/task_thread.h"
 
 namespace tessera::server {
@@ -36,6 +39,8 @@ struct GenerationTotals {
   /// Prompt tokens that no choice of the prompt had to compute, over all prompts.
   int64_t cached_tokens = 0;
   engine::CacheMiss cache_miss;  // Of a single prompt; of several: none.
+  /// By choice: the stop string that ended it; empty when none did.
+  std::vector<std::string> stop_strings;
 };
 
 class GenerationListener {
@@ -48,22 +53,31 @@ class GenerationListener {
   virtual void OnChoiceScore(size_t /*choice*/, double /*mean_logprob*/) {}
   virtual void OnChoiceEnd(size_t choice, engine::FinishReason reason) = 0;
   virtual void OnDone(const GenerationTotals& totals) = 0;
-  /// A choice failed or was cancelled; the others were cancelled with it.
+  /// A choice failed or was cancelled; the others were cancelled with it. kCancelled when a client
+  /// asked for that, kUnavailable when the server shuts down.
   virtual void OnError(const Status& status) = 0;
 };
 
 class Generation : public std::enable_shared_from_this<Generation> {
  public:
-  /// `engine` and `tasks` must outlive the generation. On error nothing was submitted and the
+  /// What it works with: all outlive it.
+  struct Setting {
+    engine::Engine* engine;
+    TaskThread* tasks;
+    RequestRegistry* registry;
+  };
+  /// While it lasts, the registry knows it by `names`. On error nothing was submitted and the
   /// listener hears nothing.
-  static Result<std::shared_ptr<Generation>> Start(engine::Engine* engine, TaskThread* tasks,
+  static Result<std::shared_ptr<Generation>> Start(const Setting& setting,
+                                                   std::vector<std::string> names,
                                                    std::vector<ChoiceSpec> choices,
                                                    std::unique_ptr<GenerationListener> listener);
-  /// The client went away. Any thread, any number of times.
-  void Cancel();
+  /// Ends all choices; the listener hears `why` unless it was over. Any thread, any number of
+  /// times, the first counts.
+  void Cancel(Status why);
 
-  Generation(engine::Engine* engine, TaskThread* tasks,
-             std::unique_ptr<GenerationListener> listener);
+  Generation(const Setting& setting, std::unique_ptr<GenerationListener> listener);
+  ~Generation();
 
  private:
   class ChoiceSink;
@@ -81,19 +95,23 @@ class Generation : public std::enable_shared_from_this<Generation> {
 
   Status Submit(std::vector<ChoiceSpec> specs);
   void HandlePrompt(size_t choice, engine::PromptLogprobs logprobs);
+  void Register(std::vector<std::string> names);
   void HandleToken(size_t choice, engine::TokenOutput token);
   void HandleFinish(size_t choice, engine::Finish finish);
   void Deliver(size_t choice, Result<engine::OutputDelta> delta);
   void CountCached(size_t prompt, const engine::Finish& finish);
   void Fail(const Status& status);
+  void CancelInEngine();
+  Status CauseOf(const Status& status);
   engine::RequestId IdOf(size_t choice);
 
-  engine::Engine* const engine_;
-  TaskThread* const tasks_;
+  const Setting setting_;
   const std::unique_ptr<GenerationListener> listener_;
+  RequestRegistry::Key registered_ = 0;  // Set before anything is submitted.
 
-  std::mutex mutex_;  // Guards ids_: held while they are being made.
+  std::mutex mutex_;  // Guards the next two; held while ids are being made.
   std::vector<engine::RequestId> ids_;
+  std::optional<Status> cancelled_;  // Why.
 
   // Task thread only, once submitted.
   std::vector<Choice> choices_;

@@ -4,8 +4,11 @@
 // the queue and sampling lists engine/limits.h, ranges of request fields openai/schema.cc.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+
+#include "base/clock.h"
 
 namespace tessera::server {
 
@@ -19,5 +22,13 @@ inline constexpr int64_t kChoicesPerPromptMax = 128;
 inline constexpr size_t kDryBreakersMax = 32;
 inline constexpr size_t kDryBreakerBytesMax = 64;
 inline constexpr size_t kWarningsMax = 16;  // Listed one by one; the rest as a number.
+
+/// A step of the largest batch on the slowest machine we know takes seconds; one of minutes hangs.
+inline constexpr Duration kStuckStep = std::chrono::minutes(2);
+/// /readyz believes a step that is no older, and waits so long for one.
+inline constexpr Duration kReadyStepAge = std::chrono::seconds(30);
+inline constexpr Duration kReadyPatience = std::chrono::seconds(10);
+/// A stream that was silent for so long gets a comment.
+inline constexpr Duration kPingInterval = std::chrono::seconds(10);
 
 }  // namespace tessera::server

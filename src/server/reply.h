@@ -5,7 +5,9 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <string_view>
+#include <utility>
 
 #include "net/http.h"
 #include "net/response_writer.h"
@@ -16,6 +18,9 @@ class Reply {
  public:
   Reply(net::ResponseWriter writer, net::Headers common)
       : writer_(std::move(writer)), common_(std::move(common)) {}
+
+  /// Its X-Request-Id.
+  std::string request_id() const { return std::string(common_.Find("x-request-id").value_or("")); }
 
   Status Send(net::Response response) const {
     AddCommon(&response.headers);

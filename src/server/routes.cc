@@ -8,8 +8,11 @@
 #include "base/random.h"
 #include "server/access.h"
 #include "server/admin.h"
+#include "server/anthropic/endpoints.h"
+#include "server/anthropic/error.h"
 #include "server/openai/endpoints.h"
 #include "server/openai/error.h"
+#include "server/readiness.h"
 #include "server/service.h"
 #include "server/shortfin/generate_endpoint.h"
 
@@ -32,6 +35,17 @@ net::Headers CommonHeaders(const ApiOptions& options, const net::Request& reques
   return headers;
 }
 
+/// In the shape that clients of this path know.
+void Refuse(const net::Request& request, const openai::ApiError& error, const Reply& reply,
+            std::string_view allow = {}) {
+  const bool is_messages =
+      request.path == "/v1/messages" || request.path.starts_with("/v1/messages/");
+  net::Response response = is_messages ? anthropic::ErrorResponse(error, reply.request_id())
+                                       : openai::ErrorResponse(error);
+  if (!allow.empty()) response.headers.Set("Allow", allow);
+  (void)reply.Send(std::move(response));
+}
+
 class Routes {
  public:
   explicit Routes(const Context* context) : context_(context) {}
@@ -46,7 +60,7 @@ class Routes {
                   if (access == Access::kKey) error = CheckKey(context->options, request);
                   if (!error && input == Input::kJson) error = openai::CheckContentType(request);
                   if (error.has_value()) {
-                    (void)reply.Send(openai::ErrorResponse(*error));
+                    Refuse(request, *error, reply);
                   } else {
                     call(*context, request, reply);
                   }
@@ -71,27 +85,25 @@ class Routes {
  private:
   void AddHooks() {
     router_.OnNotFound([context = context_](net::Request request, net::ResponseWriter writer) {
-      const Reply reply(std::move(writer), CommonHeaders(context->options, request));
-      (void)reply.Send(
-          openai::ErrorResponse({.http_status = 404,
-                                 .message = fmt::format("there is no {:.200} here", request.path),
-                                 .type = "invalid_request_error",
-                                 .param = {},
-                                 .code = "unknown_path"}));
+      Refuse(request,
+             {.http_status = 404,
+              .message = fmt::format("there is no {:.200} here", request.path),
+              .type = "invalid_request_error",
+              .param = {},
+              .code = "unknown_path"},
+             Reply(std::move(writer), CommonHeaders(context->options, request)));
     });
     router_.OnMethodNotAllowed([context = context_](net::Request request,
                                                     net::ResponseWriter writer,
                                                     std::string_view allow) {
-      const Reply reply(std::move(writer), CommonHeaders(context->options, request));
-      net::Response response =
-          openai::ErrorResponse({.http_status = 405,
-                                 .message = fmt::format("{:.200} takes {}, not {:.20}",
-                                                        request.path, allow, request.method),
-                                 .type = "invalid_request_error",
-                                 .param = {},
-                                 .code = "method_not_allowed"});
-      response.headers.Set("Allow", allow);
-      (void)reply.Send(std::move(response));
+      Refuse(request,
+             {.http_status = 405,
+              .message =
+                  fmt::format("{:.200} takes {}, not {:.20}", request.path, allow, request.method),
+              .type = "invalid_request_error",
+              .param = {},
+              .code = "method_not_allowed"},
+             Reply(std::move(writer), CommonHeaders(context->options, request)), allow);
     });
     router_.OnOptions([context = context_](net::Request request, net::ResponseWriter writer,
                                            std::string_view allow) {
@@ -113,12 +125,13 @@ net::Handler MakeLoadingHandler(const ApiOptions* options) {
       (void)reply.Send(Live());
       return;
     }
-    (void)reply.Send(
-        openai::ErrorResponse({.http_status = 503,
-                               .message = "loading: the model is not ready yet, try again soon",
-                               .type = "server_error",
-                               .param = {},
-                               .code = "loading"}));
+    Refuse(request,
+           {.http_status = 503,
+            .message = "loading: the model is not ready yet, try again soon",
+            .type = "server_error",
+            .param = {},
+            .code = "loading"},
+           reply);
   };
 }
 
@@ -128,7 +141,7 @@ net::Router MakeRouter(const Context* context) {
   Routes routes(context);
   const auto health = [](const Context& c, const net::Request&) { return Health(c); };
   routes.AddNow("GET", "/health", kOpen, kNone, health);
-  routes.AddNow("GET", "/readyz", kOpen, kNone, health);
+  routes.Add("GET", "/readyz", kOpen, kNone, HandleReady);
   routes.AddNow("GET", "/livez", kOpen, kNone,
                 [](const Context&, const net::Request&) { return Live(); });
   routes.AddNow("GET", "/version", kOpen, kNone,
@@ -145,8 +158,15 @@ net::Router MakeRouter(const Context* context) {
   routes.AddNow("GET", "/tokenizer_info", kKey, kNone, [](const Context& c, const net::Request&) {
     return openai::HandleTokenizerInfo(c);
   });
+  routes.Add("POST", "/v1/messages", kKey, kJson, anthropic::HandleMessages);
+  routes.Add("POST", "/v1/messages/count_tokens", kKey, kJson, anthropic::HandleCountTokens);
   routes.AddNow("POST", "/tokenize", kKey, kJson, openai::HandleTokenize);
   routes.AddNow("POST", "/detokenize", kKey, kJson, openai::HandleDetokenize);
+  routes.AddNow("POST", "/apply-template", kKey, kJson, openai::HandleApplyTemplate);
+  // Names that clients choose may have slashes.
+  routes.AddNow(
+      "DELETE", "/v1/requests/{id...}", kKey, kNone,
+      [](const Context& c, const net::Request& r) { return CancelRequest(c, r.Param("id")); });
   // Both methods, and no content type asked for, as the original server.
   routes.Add("POST", "/generate", kKey, kNone, shortfin::HandleGenerate);
   routes.Add("PUT", "/generate", kKey, kNone, shortfin::HandleGenerate);

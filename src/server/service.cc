@@ -21,7 +21,11 @@ Result<std::unique_ptr<HttpService>> HttpService::Listen(ServiceOptions options,
     const net::Handler& handler = *raw->handler_.load(std::memory_order_acquire);
     handler(std::move(request), std::move(writer));
   };
-  TESSERA_ASSIGN_OR_RETURN(service->tasks_, TaskThread::Start());
+  const Duration silence = service->options_.ping_interval;
+  TESSERA_ASSIGN_OR_RETURN(service->tasks_,
+                           TaskThread::Start(silence / 10, [raw = service.get(), silence] {
+                             raw->streams_.Tick(raw->clock_.Now(), silence);
+                           }));
   TESSERA_ASSIGN_OR_RETURN(service->server_, net::Server::Start(std::move(options.http), dispatch));
   return service;
 }
@@ -36,6 +40,8 @@ void HttpService::Serve(ServedModel model, std::unique_ptr<engine::Engine> engin
                                                      .options = options_,
                                                      .engine = engine_.get(),
                                                      .tasks = tasks_.get(),
+                                                     .registry = &registry_,
+                                                     .streams = &streams_,
                                                      .warnings = &warnings_,
                                                      .clock = &clock_});
   serving_ = MakeRouter(context_.get()).AsHandler();

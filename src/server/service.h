@@ -62,6 +62,9 @@ class HttpService {
 
   const ApiOptions options_;
   const Clock& clock_;
+  // Before the engine and the task thread, as their last events still reach them.
+  RequestRegistry registry_;
+  EventStreams streams_;
   std::unique_ptr<engine::Engine> engine_;
   std::unique_ptr<TaskThread> tasks_;
   WarningCounters warnings_;

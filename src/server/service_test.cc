@@ -10,14 +10,13 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <map>
-#include <mutex>
 #include <set>
 #include <thread>
 
 #include "base/utf8.h"
 #include "net/client.h"
+#include "support/brake.h"
 #include "support/fake_service.h"
 
 namespace tessera::server {
@@ -25,6 +24,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using testing::Brake;
 using testing::FakeSessionOptions;
 using Server = testing::FakeService;
 using ::testing::HasSubstr;
@@ -436,39 +436,6 @@ TEST(Service, CorsHeadersAreSentWhereAskedFor) {
               HasSubstr("POST"));
   EXPECT_EQ(preflight.headers.Find("access-control-allow-headers"), "authorization");
 }
-
-/// A session that waits in each step (after the proving one) until let go.
-class Brake {
- public:
-  FakeSessionOptions Options() {
-    FakeSessionOptions options;
-    options.on_step = [this](int64_t step) {
-      std::unique_lock lock(mutex_);
-      if (step > 0) {
-        ++arrived_;
-        changed_.notify_all();
-        changed_.wait(lock, [this] { return released_; });
-      }
-      return Status();
-    };
-    return options;
-  }
-  void AwaitStep() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return arrived_ > 0; });
-  }
-  void Release() {
-    const std::lock_guard lock(mutex_);
-    released_ = true;
-    changed_.notify_all();
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  int arrived_ = 0;
-  bool released_ = false;
-};
 
 TEST(Service, AFullQueueIs429WithRetryAfter) {
   Brake brake;

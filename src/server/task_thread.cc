@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/task_thread.h"
 
+#include <chrono>
 #include <utility>
 
+#include "base/check.h"
 #include "base/thread.h"
 
 namespace tessera::server {
 
-Result<std::unique_ptr<TaskThread>> TaskThread::Start() {
-  std::unique_ptr<TaskThread> made(new TaskThread());
+Result<std::unique_ptr<TaskThread>> TaskThread::Start(Duration period, Task tick) {
+  TESSERA_CHECK(!tick || period > Duration::zero());
+  std::unique_ptr<TaskThread> made(new TaskThread(period, std::move(tick)));
   TESSERA_ASSIGN_OR_RETURN(made->thread_,
                            StartThread("making answers", [raw = made.get()] { raw->Run(); }));
   return made;
@@ -32,15 +35,25 @@ void TaskThread::Post(Task task) {
 }
 
 void TaskThread::Run() {
+  using std::chrono::steady_clock;
+  auto next_tick = steady_clock::now() + period_;
   while (true) {
     std::deque<Task> tasks;
     {
       std::unique_lock lock(mutex_);
-      wake_.wait(lock, [this] { return is_stopping_ || !tasks_.empty(); });
-      if (tasks_.empty()) return;
+      const auto is_due = [this] { return is_stopping_ || !tasks_.empty(); };
+      if (tick_) {
+        wake_.wait_until(lock, next_tick, is_due);
+      } else {
+        wake_.wait(lock, is_due);
+      }
+      if (is_stopping_ && tasks_.empty()) return;
       tasks.swap(tasks_);
     }
     for (Task& task : tasks) task();
+    if (!tick_ || steady_clock::now() < next_tick) continue;
+    tick_();
+    next_tick = steady_clock::now() + period_;
   }
 }
 

@@ -12,7 +12,9 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
 
+#include "base/clock.h"
 #include "base/status.h"
 
 namespace tessera::server {
@@ -21,8 +23,9 @@ class TaskThread {
  public:
   using Task = std::move_only_function<void()>;
 
+  /// Between the tasks, `tick` runs about every `period`, which must be positive if there is one.
   /// kResourceExhausted when the system gives no thread.
-  static Result<std::unique_ptr<TaskThread>> Start();
+  static Result<std::unique_ptr<TaskThread>> Start(Duration period = {}, Task tick = {});
   /// Runs what was posted, then joins. Nothing may be posted any more.
   ~TaskThread();
   TaskThread(const TaskThread&) = delete;
@@ -31,8 +34,11 @@ class TaskThread {
   void Post(Task task);
 
  private:
-  TaskThread() = default;
+  TaskThread(Duration period, Task tick) : period_(period), tick_(std::move(tick)) {}
   void Run();
+
+  const Duration period_;
+  Task tick_;  // Of the thread.
 
   std::mutex mutex_;
   std::condition_variable wake_;

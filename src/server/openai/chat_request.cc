@@ -234,6 +234,8 @@ ApiResult<ChatRequest> ReadChatRequest(std::string_view body, const ServedModel&
   auto prompt = ReadChatPrompt(checked->body, model, specials, now_unix_seconds, &warnings);
   if (!prompt.has_value()) return std::unexpected(std::move(prompt).error());
   request.prompt = *std::move(prompt);
+  if (auto error = RefuseIfStrict(checked->body, warnings))
+    return std::unexpected(*std::move(error));
   return request;
 }
 

@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 
 #include "base/utf8.h"
 #include "server/limits.h"
+#include "server/openai/fim.h"
 
 namespace tessera::server::openai {
 namespace {
@@ -34,13 +36,23 @@ Result<std::vector<int64_t>> Offsets(const ServedModel& model, const Prompt& pro
 
 using Prompts = std::vector<std::shared_ptr<const Prompt>>;
 
+/// What stands around a prompt whose gap is to be filled.
+struct Gap {
+  FimTokens tokens;
+  std::vector<engine::TokenId> lead;
+  std::vector<engine::TokenId> suffix;
+};
+
 class PromptReader {
  public:
-  PromptReader(const ServedModel& model, bool add_special, bool need_text, bool need_offsets)
+  /// `gap` may be null.
+  PromptReader(const ServedModel& model, bool add_special, bool need_text, bool need_offsets,
+               const Gap* gap)
       : model_(model),
         add_special_(add_special),
         need_text_(need_text),
-        need_offsets_(need_offsets) {}
+        need_offsets_(need_offsets),
+        gap_(gap) {}
 
   ApiResult<Prompts> Read(const json::Value& value) {
     if (value.is_string()) return One(FromText(value));
@@ -92,9 +104,11 @@ class PromptReader {
 
   ApiResult<Prompt> FromText(const json::Value& value) const {
     const std::string_view text = value.get_string();
-    auto ids = model_.tokenizer->Encode(text, {.add_special = add_special_, .parse_special = true});
+    // Text around a gap is a file: what looks like a marker in it is not one.
+    auto ids = model_.tokenizer->Encode(
+        text, {.add_special = add_special_ && gap_ == nullptr, .parse_special = gap_ == nullptr});
     if (!ids.has_value()) return std::unexpected(FromStatus(ids.error(), "prompt"));
-    return NotEmpty({std::string(need_text_ ? text : ""), *std::move(ids)});
+    return Finish({std::string(need_text_ ? text : ""), *std::move(ids)});
   }
 
   ApiResult<Prompt> FromIds(const json::Array& array) const {
@@ -106,10 +120,12 @@ class PromptReader {
       if (!decoded.has_value()) return std::unexpected(FromStatus(decoded.error(), "prompt"));
       text = *std::move(decoded);
     }
-    return NotEmpty({std::move(text), *std::move(ids)});
+    return Finish({std::move(text), *std::move(ids)});
   }
 
-  static ApiResult<Prompt> NotEmpty(Prompt prompt) {
+  ApiResult<Prompt> Finish(Prompt prompt) const {
+    if (gap_ != nullptr)
+      prompt.ids = MakeFimPrompt(gap_->tokens, gap_->lead, prompt.ids, gap_->suffix);
     if (prompt.ids.empty())
       return std::unexpected(BadPrompt("prompt is empty, expected at least one token"));
     return prompt;
@@ -119,6 +135,7 @@ class PromptReader {
   const bool add_special_;
   const bool need_text_;
   const bool need_offsets_;
+  const Gap* const gap_;
 };
 
 std::optional<ApiError> ReadAnswerCount(const json::Object& body, CompletionRequest* request) {
@@ -135,6 +152,32 @@ std::optional<ApiError> ReadAnswerCount(const json::Object& body, CompletionRequ
                     "max_tokens is 0, expected at least 1; 0 has a meaning with echo or "
                     "prompt_logprobs only");
   return std::nullopt;
+}
+
+/// Null where the request has no suffix.
+ApiResult<std::unique_ptr<const Gap>> ReadGap(const json::Object& body, const ServedModel& model) {
+  const json::Value* suffix = json::Find(body, "suffix");
+  if (suffix == nullptr || suffix->get_string().empty()) return nullptr;
+  auto tokens = FindFimTokens(*model.tokenizer);
+  if (!tokens.has_value()) {
+    ApiError error = BadField(
+        "suffix",
+        "suffix needs a model trained to fill in the middle; the vocabulary of this one has no "
+        "tokens that mark prefix and suffix: leave suffix out, or serve such a model");
+    error.code = "unsupported_parameter";
+    return std::unexpected(std::move(error));
+  }
+  Gap gap{.tokens = *std::move(tokens), .lead = {}, .suffix = {}};
+  auto ids =
+      model.tokenizer->Encode(suffix->get_string(), {.add_special = false, .parse_special = false});
+  if (!ids.has_value()) return std::unexpected(FromStatus(ids.error(), "suffix"));
+  gap.suffix = *std::move(ids);
+  if (BoolOr(body, "add_special_tokens", true)) {
+    auto lead = model.tokenizer->Encode("", {.add_special = true, .parse_special = false});
+    if (!lead.has_value()) return std::unexpected(FromStatus(lead.error(), "prompt"));
+    gap.lead = *std::move(lead);
+  }
+  return std::make_unique<const Gap>(std::move(gap));
 }
 
 }  // namespace
@@ -162,8 +205,19 @@ ApiResult<CompletionRequest> ReadCompletionRequest(std::string_view body,
   request.fields.place_end = request.echo && request.fields.top_logprobs >= 0;
   const json::Value* prompt = json::Find(object, "prompt");
   if (prompt == nullptr) return std::unexpected(BadPrompt("the field prompt is missing"));
+  auto gap = ReadGap(object, model);
+  if (!gap.has_value()) return std::unexpected(std::move(gap).error());
+  if (*gap != nullptr) {
+    std::vector<engine::TokenId>& stops = request.fields.stop_ids;
+    stops.insert(stops.end(), (*gap)->tokens.ends.begin(), (*gap)->tokens.ends.end());
+  }
+  if (*gap != nullptr && request.fields.place_end)
+    return std::unexpected(
+        BadField("echo",
+                 "echo, logprobs and suffix together are not supported: the tokens of a "
+                 "prompt with a gap are not those of its text"));
   PromptReader reader(model, BoolOr(object, "add_special_tokens", true), request.echo,
-                      request.echo && request.fields.top_logprobs >= 0);
+                      /*need_offsets=*/request.fields.place_end, gap->get());
   auto prompts = reader.Read(*prompt);
   if (!prompts.has_value()) return std::unexpected(std::move(prompts).error());
   request.prompts = *std::move(prompts);
@@ -173,6 +227,7 @@ ApiResult<CompletionRequest> ReadCompletionRequest(std::string_view body,
         BadField(field, fmt::format("{} prompts times {} = {} are more than {} answers",
                                     request.prompts.size(), field, request.best_of, kChoicesMax)));
   }
+  if (auto error = RefuseIfStrict(object, warnings)) return std::unexpected(*std::move(error));
   return request;
 }
 

@@ -13,8 +13,8 @@
 namespace tessera::server::openai {
 
 struct Prompt {
-  std::string text;  // What `echo` repeats.
-  std::vector<engine::TokenId> ids;
+  std::string text;                  // What `echo` repeats.
+  std::vector<engine::TokenId> ids;  // With the marks of a gap, if the request has a suffix.
   /// [ids]: where the text of each begins in `text`, in code points; only for echo with logprobs.
   std::vector<int64_t> offsets = {};
 };

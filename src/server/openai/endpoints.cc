@@ -9,50 +9,17 @@
 #include <vector>
 
 #include "server/best_of.h"
+#include "server/event_stream.h"
 #include "server/generation.h"
 #include "server/openai/answer.h"
 #include "server/openai/chat_request.h"
+#include "server/openai/choices.h"
 #include "server/openai/completion_request.h"
 #include "server/openai/responder.h"
+#include "server/start_generation.h"
 
 namespace tessera::server::openai {
 namespace {
-
-AnswerHead MakeHead(const Context& context, std::string_view prefix,
-                    const GenerationFields& fields) {
-  return {.id = MakeId(prefix),
-          .created = context.clock->UnixSeconds(),
-          .model = context.model.id,
-          .fingerprint = context.model.fingerprint,
-          .warnings = fields.warnings,
-          .include_usage = fields.include_usage,
-          .tokenizer = context.model.tokenizer,
-          .top_logprobs = fields.top_logprobs,
-          .prompt_logprobs = fields.prompt_logprobs};
-}
-
-ChoiceSpec MakeChoice(const Context& context, const GenerationFields& fields,
-                      const std::vector<engine::TokenId>& prompt, size_t prompt_index,
-                      int64_t max_tokens, uint64_t stream, TimePoint arrival) {
-  engine::Request request;
-  request.prompt = prompt;
-  request.sampling = fields.sampling;
-  request.sampling.stream = stream;
-  request.stop = MakeStopParams(fields, context.model, max_tokens);
-  request.top_logprobs = fields.top_logprobs;
-  request.prompt_logprobs = fields.prompt_logprobs;
-  request.cache_prompt = fields.cache_prompt;
-  request.arrival = arrival;
-  const size_t tail = std::min(prompt.size(), kPromptTail);
-  auto processor = std::make_unique<engine::OutputProcessor>(
-      context.model.make_detokenizer(fields.skip_special),
-      engine::OutputOptions{.stop_strings = fields.stop_strings,
-                            .include_stop = fields.include_stop,
-                            .min_tokens = fields.min_tokens,
-                            .place_end = fields.place_end},
-      std::span(prompt).last(tail));
-  return {std::move(request), std::move(processor), prompt_index};
-}
 
 ChoiceSpec MakeCompletionChoice(const Context& context, const CompletionRequest& asked,
                                 size_t prompt, int64_t max_tokens, uint64_t stream,
@@ -66,33 +33,43 @@ ChoiceSpec MakeCompletionChoice(const Context& context, const CompletionRequest&
   return spec;
 }
 
-std::unique_ptr<GenerationListener> MakeResponder(std::unique_ptr<Answer> answer,
-                                                  int64_t prompt_tokens, size_t choices,
-                                                  bool stream, const Reply& reply) {
-  return stream ? MakeStreamResponder(std::move(answer), prompt_tokens, choices, reply)
-                : MakeWholeResponder(std::move(answer), prompt_tokens, reply);
+/// A responder, whole or as a stream, and the stream, if it is one.
+struct Answering {
+  std::unique_ptr<GenerationListener> listener;
+  std::shared_ptr<EventStream> stream;
+  std::string id;
+};
+
+Answering MakeResponder(const Context& context, std::unique_ptr<Answer> answer,
+                        int64_t prompt_tokens, size_t choices, bool is_stream, const Reply& reply) {
+  Answering made{.listener = nullptr, .stream = nullptr, .id = answer->head().id};
+  if (is_stream) {
+    made.stream = std::make_shared<EventStream>(reply, context.clock);
+    made.listener = MakeStreamResponder(std::move(answer), prompt_tokens, choices, made.stream);
+  } else {
+    made.listener = MakeWholeResponder(std::move(answer), prompt_tokens, reply);
+  }
+  return made;
 }
 
-void StartGeneration(const Context& context, std::vector<ChoiceSpec> choices,
-                     std::unique_ptr<GenerationListener> listener, const Reply& reply) {
-  auto generation =
-      Generation::Start(context.engine, context.tasks, std::move(choices), std::move(listener));
-  if (!generation.has_value()) {
-    (void)reply.Send(ErrorResponse(FromStatus(generation.error())));
-    return;
-  }
-  // Weak: the connection must not keep a finished generation alive.
-  reply.OnDisconnect([weak = std::weak_ptr<Generation>(*generation)] {
-    if (const auto alive = weak.lock()) alive->Cancel();
-  });
+void Generate(const Context& context, std::vector<ChoiceSpec> choices, Answering answering,
+              const Reply& reply) {
+  const Status started = StartGeneration(context, reply, {answering.id}, std::move(choices),
+                                         std::move(answering.listener), answering.stream);
+  if (!started.ok()) (void)reply.Send(ErrorResponse(FromStatus(started)));
 }
 
 void Refuse(const ApiError& error, const Reply& reply) {
   (void)reply.Send(ErrorResponse(error));
 }
 
-int64_t Length(const std::vector<engine::TokenId>& ids) {
-  return static_cast<int64_t>(ids.size());
+/// The end of the calls that do not generate: `answer` with the warnings of `checked`.
+net::Response AnswerWith(const Context& context, const CheckedBody& checked, json::Object answer) {
+  if (const auto error = RefuseIfStrict(checked.body, checked.warnings))
+    return ErrorResponse(*error);
+  context.warnings->Add(checked.warnings);
+  if (!checked.warnings.empty()) answer["warnings"] = WarningsBody(checked.warnings);
+  return net::Response::Json(200, json::Serialize(answer));
 }
 
 }  // namespace
@@ -140,11 +117,13 @@ void HandleCompletions(const Context& context, const net::Request& request, cons
   auto answer =
       MakeCompletionAnswer(MakeHead(context, "cmpl-", fields), std::move(kept), parsed->echo);
   const size_t count = static_cast<size_t>(fields.n) * parsed->prompts.size();
-  auto listener = MakeResponder(std::move(answer), prompt_tokens, count, fields.stream, reply);
+  Answering answering =
+      MakeResponder(context, std::move(answer), prompt_tokens, count, fields.stream, reply);
   if (parsed->best_of > fields.n)
-    listener = MakeBestOf(std::move(listener), parsed->prompts.size(),
-                          static_cast<size_t>(parsed->best_of), static_cast<size_t>(fields.n));
-  StartGeneration(context, std::move(choices), std::move(listener), reply);
+    answering.listener =
+        MakeBestOf(std::move(answering.listener), parsed->prompts.size(),
+                   static_cast<size_t>(parsed->best_of), static_cast<size_t>(fields.n));
+  Generate(context, std::move(choices), std::move(answering), reply);
 }
 
 void HandleChat(const Context& context, const net::Request& request, const Reply& reply) {
@@ -164,9 +143,9 @@ void HandleChat(const Context& context, const net::Request& request, const Reply
     choices.push_back(
         MakeChoice(context, fields, prompt, 0, max_tokens, static_cast<uint64_t>(i), arrival));
   auto answer = MakeChatAnswer(MakeHead(context, "chatcmpl-", fields), choices.size(), prompt);
-  auto listener =
-      MakeResponder(std::move(answer), Length(prompt), choices.size(), fields.stream, reply);
-  StartGeneration(context, std::move(choices), std::move(listener), reply);
+  Answering answering = MakeResponder(context, std::move(answer), Length(prompt), choices.size(),
+                                      fields.stream, reply);
+  Generate(context, std::move(choices), std::move(answering), reply);
 }
 
 net::Response HandleTokenize(const Context& context, const net::Request& request) {
@@ -189,12 +168,10 @@ net::Response HandleTokenize(const Context& context, const net::Request& request
     if (!chat.has_value()) return ErrorResponse(chat.error());
     ids = std::move(chat->ids);
   }
-  context.warnings->Add(checked->warnings);
   json::Object answer{{"count", ids.size()},
                       {"max_model_len", context.engine->max_sequence_tokens()},
                       {"tokens", json::Array(ids.begin(), ids.end())}};
-  if (!checked->warnings.empty()) answer["warnings"] = WarningsBody(checked->warnings);
-  return net::Response::Json(200, json::Serialize(answer));
+  return AnswerWith(context, *checked, std::move(answer));
 }
 
 net::Response HandleDetokenize(const Context& context, const net::Request& request) {
@@ -207,10 +184,16 @@ net::Response HandleDetokenize(const Context& context, const net::Request& reque
   if (!ids.has_value()) return ErrorResponse(ids.error());
   const auto text = tokenizer.Decode(*ids, /*skip_special=*/false);
   if (!text.has_value()) return ErrorResponse(FromStatus(text.error(), "tokens"));
-  context.warnings->Add(checked->warnings);
-  json::Object answer{{"prompt", *text}};
-  if (!checked->warnings.empty()) answer["warnings"] = WarningsBody(checked->warnings);
-  return net::Response::Json(200, json::Serialize(answer));
+  return AnswerWith(context, *checked, {{"prompt", *text}});
+}
+
+net::Response HandleApplyTemplate(const Context& context, const net::Request& request) {
+  auto checked = ReadBody(request.body, kApplyTemplate, context.model);
+  if (!checked.has_value()) return ErrorResponse(checked.error());
+  const auto chat = ReadChatPrompt(checked->body, context.model, context.specials,
+                                   context.clock->UnixSeconds(), &checked->warnings);
+  if (!chat.has_value()) return ErrorResponse(chat.error());
+  return AnswerWith(context, *checked, {{"prompt", chat->text}});
 }
 
 net::Response HandleTokenizerInfo(const Context& context) {

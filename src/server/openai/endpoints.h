@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The OpenAI endpoints that generate, and the two about tokens. Each call parses on the caller's
-// thread (a worker of the HTTP server), submits to the engine and returns; the answer follows.
+// The OpenAI endpoints that generate, and those about tokens and templates. Each call parses on the
+// caller's thread (a worker of the HTTP server), submits to the engine and returns; the answer
+// follows.
 #pragma once
 
 #include <optional>
@@ -22,6 +23,8 @@ net::Response HandleTokenize(const Context& context, const net::Request& request
 net::Response HandleDetokenize(const Context& context, const net::Request& request);
 /// What clients that tokenise by /tokenize ask first: the texts of special tokens, as vLLM has it.
 net::Response HandleTokenizerInfo(const Context& context);
+/// {"messages", ...} -> {"prompt"}: what the chat template makes of them.
+net::Response HandleApplyTemplate(const Context& context, const net::Request& request);
 
 /// 415 unless the body is declared as JSON or not declared at all.
 std::optional<ApiError> CheckContentType(const net::Request& request);

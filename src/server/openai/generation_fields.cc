@@ -231,6 +231,11 @@ Problem CheckResponseFormat(const json::Object& body) {
 }  // namespace
 
 ApiResult<CheckedBody> ReadBody(std::string_view text, unsigned api, const ServedModel& model) {
+  return ReadBody(text, RequestFields(), api, (api & kBoth) != 0, model);
+}
+
+ApiResult<CheckedBody> ReadBody(std::string_view text, std::span<const Field> fields, unsigned api,
+                                bool needs_model, const ServedModel& model) {
   json::Limits limits;
   limits.max_depth = kJsonDepthMax;
   limits.max_keys = kJsonKeysMax;
@@ -248,11 +253,11 @@ ApiResult<CheckedBody> ReadBody(std::string_view text, unsigned api, const Serve
         "",
         fmt::format("the request body is of type {}, expected an object", json::KindName(*value))));
   const json::Value* name = json::Find(*object, "model");
-  if (name == nullptr && (api & kBoth) != 0)
+  if (name == nullptr && needs_model)
     return std::unexpected(BadField("model", "the field model is missing"));
   if (name != nullptr && name->is_string() && !IsNameOf(model, name->get_string()))
     return std::unexpected(ModelNotFound(name->get_string(), model.id));
-  auto warnings = CheckFields(*object, api);
+  auto warnings = CheckFields(*object, fields, api);
   if (!warnings.has_value()) return std::unexpected(std::move(warnings).error());
   return CheckedBody{std::move(*object), *std::move(warnings)};
 }

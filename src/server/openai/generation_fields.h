@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,10 @@ struct CheckedBody {
   json::Object body;
   std::vector<Warning> warnings;
 };
+/// By a dialect's table. `needs_model`: `model` must be there.
+ApiResult<CheckedBody> ReadBody(std::string_view text, std::span<const Field> fields, unsigned api,
+                                bool needs_model, const ServedModel& model);
+/// By this dialect's.
 ApiResult<CheckedBody> ReadBody(std::string_view text, unsigned api, const ServedModel& model);
 
 /// `body` has passed CheckFields for `api`.

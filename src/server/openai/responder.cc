@@ -4,16 +4,10 @@
 #include <utility>
 #include <vector>
 
-#include "net/sse.h"
 #include "server/openai/error.h"
 
 namespace tessera::server::openai {
 namespace {
-
-/// A request that the server itself cut short (shutdown) is not the client's doing.
-ApiError ErrorOf(const Status& status) {
-  return FromStatus(status.code() == Code::kCancelled ? Unavailable(status.message()) : status);
-}
 
 Usage UsageOf(int64_t prompt_tokens, const GenerationTotals& totals) {
   return {prompt_tokens, totals.completion_tokens, totals.cached_tokens, totals.cache_miss};
@@ -38,7 +32,9 @@ class WholeResponder : public GenerationListener {
     // A peer that went away meanwhile needs no answer.
     (void)reply_.Send(net::Response::Json(200, json::Serialize(body)));
   }
-  void OnError(const Status& status) override { (void)reply_.Send(ErrorResponse(ErrorOf(status))); }
+  void OnError(const Status& status) override {
+    (void)reply_.Send(ErrorResponse(FromStatus(status)));
+  }
 
  private:
   const std::unique_ptr<Answer> answer_;
@@ -49,10 +45,10 @@ class WholeResponder : public GenerationListener {
 class StreamResponder : public GenerationListener {
  public:
   StreamResponder(std::unique_ptr<Answer> answer, int64_t prompt_tokens, size_t choices,
-                  Reply reply)
+                  std::shared_ptr<EventStream> stream)
       : answer_(std::move(answer)),
         prompt_tokens_(prompt_tokens),
-        reply_(std::move(reply)),
+        stream_(std::move(stream)),
         begun_(choices, false),
         open_(choices) {}
 
@@ -77,44 +73,31 @@ class StreamResponder : public GenerationListener {
       answer_->AddWarnings(&chunk);
       Write(chunk);
     }
-    // Its errors mean that the peer has gone; its disconnect cancels the generation.
-    (void)reply_.Write(net::EncodeSseData("[DONE]"));
-    (void)reply_.Finish();
+    stream_->SendData("[DONE]");
+    stream_->Finish();
   }
 
   void OnError(const Status& status) override {
-    const ApiError error = ErrorOf(status);
-    if (!started_) {
-      (void)reply_.Send(ErrorResponse(error));
-      return;
-    }
+    const ApiError error = FromStatus(status);
+    if (!stream_->has_begun()) return stream_->SendWhole(ErrorResponse(error));
     Write(ErrorBody(error));
-    (void)reply_.Finish();
+    stream_->Finish();
   }
 
  private:
   void Begin(size_t choice) {
-    if (!started_) {
-      started_ = true;
-      (void)reply_.StartStream(200, {{"Content-Type", "text/event-stream; charset=utf-8"},
-                                     {"Cache-Control", "no-cache"},
-                                     {"X-Accel-Buffering", "no"}});
-    }
     if (begun_[choice]) return;
     begun_[choice] = true;
     for (const json::Object& chunk : answer_->Begin(choice)) Write(chunk);
   }
 
-  void Write(const json::Object& chunk) const {
-    (void)reply_.Write(net::EncodeSseData(json::Serialize(chunk)));
-  }
+  void Write(const json::Object& chunk) const { stream_->SendData(json::Serialize(chunk)); }
 
   const std::unique_ptr<Answer> answer_;
   const int64_t prompt_tokens_;
-  const Reply reply_;
+  const std::shared_ptr<EventStream> stream_;
   std::vector<bool> begun_;
   size_t open_;
-  bool started_ = false;
 };
 
 }  // namespace
@@ -126,9 +109,9 @@ std::unique_ptr<GenerationListener> MakeWholeResponder(std::unique_ptr<Answer> a
 
 std::unique_ptr<GenerationListener> MakeStreamResponder(std::unique_ptr<Answer> answer,
                                                         int64_t prompt_tokens, size_t choices,
-                                                        Reply reply) {
+                                                        std::shared_ptr<EventStream> stream) {
   return std::make_unique<StreamResponder>(std::move(answer), prompt_tokens, choices,
-                                           std::move(reply));
+                                           std::move(stream));
 }
 
 }  // namespace tessera::server::openai

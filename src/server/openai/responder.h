@@ -6,6 +6,7 @@
 
 #include <memory>
 
+#include "server/event_stream.h"
 #include "server/generation.h"
 #include "server/openai/answer.h"
 #include "server/reply.h"
@@ -15,10 +16,9 @@ namespace tessera::server::openai {
 /// One JSON body when all choices are done. Errors become error objects with their status.
 std::unique_ptr<GenerationListener> MakeWholeResponder(std::unique_ptr<Answer> answer,
                                                        int64_t prompt_tokens, Reply reply);
-/// Events, then "data: [DONE]". The head is sent with the first event of the engine, so that a
-/// request that fails before any token still gets its HTTP status; later errors are an event.
+/// Events, then "data: [DONE]". Errors after the head of the stream was sent are an event.
 std::unique_ptr<GenerationListener> MakeStreamResponder(std::unique_ptr<Answer> answer,
                                                         int64_t prompt_tokens, size_t choices,
-                                                        Reply reply);
+                                                        std::shared_ptr<EventStream> stream);
 
 }  // namespace tessera::server::openai

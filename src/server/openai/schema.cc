@@ -20,10 +20,10 @@ constexpr double kTokensMax = 2147483647.0;
 constexpr Field kFields[] = {
     // name, where, kind, low, high, use, meaning
     {"model", kBoth, Kind::kString, 0, 0, Use::kUsed, "Which model; must be the one served here."},
-    {"model", kTokenize | kDetokenize, Kind::kString, 0, 0, Use::kUsed, "May be left out."},
+    {"model", kRender | kDetokenize, Kind::kString, 0, 0, Use::kUsed, "May be left out."},
     {"prompt", kCompletions, Kind::kAny, 0, 0, Use::kUsed, "Text, token ids, or a list of either."},
     {"prompt", kTokenize, Kind::kString, 0, 0, Use::kUsed, "Text to tokenise; or give messages."},
-    {"messages", kChat | kTokenize, Kind::kArray, 0, 0, Use::kUsed, "The conversation so far."},
+    {"messages", kChat | kRender, Kind::kArray, 0, 0, Use::kUsed, "The conversation so far."},
     {"tokens", kDetokenize, Kind::kArray, 0, 0, Use::kUsed, "Token ids."},
     {"max_tokens", kCompletions, Kind::kInteger, 0, kTokensMax, Use::kUsed, "Most tokens to generate (16 by default); 0 only with echo or prompt_logprobs."},
     {"max_tokens", kChat, Kind::kInteger, 1, kTokensMax, Use::kUsed, "Most tokens to generate (what fits by default)."},
@@ -56,15 +56,17 @@ constexpr Field kFields[] = {
     {"n", kBoth, Kind::kInteger, 1, kChoicesPerPromptMax, Use::kUsed, "Answers per prompt."},
     {"stream", kBoth, Kind::kBool, 0, 0, Use::kUsed, "Send tokens as server-sent events."},
     {"stream_options", kBoth, Kind::kObject, 0, 0, Use::kUsed, "{\"include_usage\": true}: a last chunk with usage."},
+    {"suffix", kCompletions, Kind::kString, 0, 0, Use::kUsed, "Text after the gap that the answer fills; for models trained for it."},
     {"echo", kCompletions, Kind::kBool, 0, 0, Use::kUsed, "The text begins with the prompt; with logprobs these too."},
     {"logprobs", kCompletions, Kind::kInteger, 0, 20, Use::kUsed, "Log-probabilities of so many tokens at each place."},
     {"logprobs", kChat, Kind::kBool, 0, 0, Use::kUsed, "Log-probabilities of the answer's tokens."},
     {"top_logprobs", kChat, Kind::kInteger, 0, 20, Use::kUsed, "And of so many alternatives."},
     {"add_special_tokens", kCompletions | kTokenize, Kind::kBool, 0, 0, Use::kUsed, "Let the tokenizer add its BOS and the like (default true)."},
-    {"add_generation_prompt", kChat | kTokenize, Kind::kBool, 0, 0, Use::kUsed, "End the prompt with the assistant's turn (default true)."},
+    {"add_generation_prompt", kChat | kRender, Kind::kBool, 0, 0, Use::kUsed, "End the prompt with the assistant's turn (default true)."},
     {"cache_prompt", kBoth, Kind::kBool, 0, 0, Use::kUsed, "Take the prompt's beginning from the prefix cache, and leave it there (default true)."},
-    {"documents", kChat, Kind::kArray, 0, 0, Use::kUsed, "Given to the chat template."},
-    {"chat_template_kwargs", kChat | kTokenize, Kind::kObject, 0, 0, Use::kUsed, "More variables for the chat template."},
+    {"strict", kBoth | kRender | kDetokenize, Kind::kBool, 0, 0, Use::kUsed, "What would be a warning is an error instead."},
+    {"documents", kChat | kApplyTemplate, Kind::kArray, 0, 0, Use::kUsed, "Given to the chat template."},
+    {"chat_template_kwargs", kChat | kRender, Kind::kObject, 0, 0, Use::kUsed, "More variables for the chat template."},
     {"response_format", kBoth, Kind::kObject, 0, 0, Use::kUsed, "Only {\"type\": \"text\"} for now."},
     {"prompt_logprobs", kBoth, Kind::kInteger, 0, 20, Use::kUsed, "Log-probabilities of the prompt's tokens and of so many alternatives. Not in a stream."},
     {"best_of", kCompletions, Kind::kInteger, 1, 20, Use::kUsed, "So many answers are generated, the n likeliest (mean log-probability of a token) returned. Not in a stream."},
@@ -75,8 +77,7 @@ constexpr Field kFields[] = {
     {"store", kBoth, Kind::kBool, 0, 0, Use::kIgnored, "Nothing is stored here."},
     {"service_tier", kBoth, Kind::kString, 0, 0, Use::kIgnored, "There is one tier."},
     {"parallel_tool_calls", kChat, Kind::kBool, 0, 0, Use::kIgnored, "Has a meaning with tools only."},
-    {"suffix", kCompletions, Kind::kAny, 0, 0, Use::kRefused, "Text after the gap."},
-    {"tools", kChat | kTokenize, Kind::kAny, 0, 0, Use::kRefused, "Functions the model may call."},
+    {"tools", kChat | kRender, Kind::kAny, 0, 0, Use::kRefused, "Functions the model may call."},
     {"tool_choice", kChat, Kind::kAny, 0, 0, Use::kRefused, "Which of them."},
     {"functions", kChat, Kind::kAny, 0, 0, Use::kRefused, "The older name of tools."},
     {"function_call", kChat, Kind::kAny, 0, 0, Use::kRefused, "The older name of tool_choice."},
@@ -89,15 +90,15 @@ constexpr Field kFields[] = {
     {"prediction", kChat, Kind::kAny, 0, 0, Use::kRefused, "Expected output."},
     {"web_search_options", kChat, Kind::kAny, 0, 0, Use::kRefused, "Search."},
     {"continue_final_message", kChat, Kind::kAny, 0, 0, Use::kRefused, "Go on within the last message."},
-    {"chat_template", kChat | kTokenize, Kind::kAny, 0, 0, Use::kRefused, "A template of the client's."},
+    {"chat_template", kChat | kRender, Kind::kAny, 0, 0, Use::kRefused, "A template of the client's."},
     {"use_beam_search", kBoth, Kind::kAny, 0, 0, Use::kRefused, "Beam search."},
 };
 // clang-format on
 
-const Field* FindField(std::string_view name, unsigned api) {
+const Field* FindField(std::span<const Field> fields, std::string_view name, unsigned api) {
   const auto found = std::ranges::find_if(
-      kFields, [&](const Field& field) { return field.name == name && (field.apis & api) != 0; });
-  return found == std::end(kFields) ? nullptr : found;
+      fields, [&](const Field& field) { return field.name == name && (field.apis & api) != 0; });
+  return found == fields.end() ? nullptr : &*found;
 }
 
 bool IsNumber(const json::Value& value) {
@@ -146,7 +147,7 @@ std::string_view KindText(Kind kind) {
     case Kind::kArray:
       return "an array";
     case Kind::kStringOrArray:
-      return "a string or an array of strings";
+      return "a string or an array";
     case Kind::kAny:
       return "anything";
   }
@@ -186,6 +187,10 @@ bool AsksForNothing(const json::Value& value) {
   if (const json::Array* array = value.if_array()) return array->empty();
   if (const bool* truth = value.if_bool()) return !*truth;
   if (const auto* text = value.if_string()) return text->empty() || *text == "none";
+  if (const json::Object* object = value.if_object()) {
+    const json::Value* type = json::Find(*object, "type");
+    return type != nullptr && (*type == "none" || *type == "disabled");
+  }
   return false;
 }
 
@@ -221,11 +226,12 @@ json::Array WarningsBody(std::span<const Warning> warnings) {
   return array;
 }
 
-ApiResult<std::vector<Warning>> CheckFields(const json::Object& body, unsigned api) {
+ApiResult<std::vector<Warning>> CheckFields(const json::Object& body, std::span<const Field> fields,
+                                            unsigned api) {
   std::vector<Warning> warnings;
   for (const auto& [key, value] : body) {
     if (value.is_null()) continue;
-    const Field* field = FindField(key, api);
+    const Field* field = FindField(fields, key, api);
     if (field == nullptr) {
       warnings.push_back({"unknown_field", std::string(key.substr(0, 100)),
                           fmt::format("the field \"{:.100}\" is not known and was ignored",
@@ -237,6 +243,20 @@ ApiResult<std::vector<Warning>> CheckFields(const json::Object& body, unsigned a
       return std::unexpected(*std::move(error));
   }
   return warnings;
+}
+
+std::optional<ApiError> RefuseIfStrict(const json::Object& body,
+                                       std::span<const Warning> warnings) {
+  if (warnings.empty() || !BoolOr(body, "strict", false)) return std::nullopt;
+  const Warning& first = warnings.front();
+  return ApiError{
+      .http_status = 400,
+      .message = fmt::format(
+          "strict is true and this would be a warning: {}{}", first.message,
+          warnings.size() == 1 ? "" : fmt::format(" (and {} more)", warnings.size() - 1)),
+      .type = "invalid_request_error",
+      .param = first.param,
+      .code = first.code};
 }
 
 int64_t IntegerOr(const json::Object& body, std::string_view name, int64_t fallback) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -38,7 +39,10 @@ inline constexpr unsigned kCompletions = 1;
 inline constexpr unsigned kChat = 2;
 inline constexpr unsigned kTokenize = 4;
 inline constexpr unsigned kDetokenize = 8;
+inline constexpr unsigned kApplyTemplate = 16;
 inline constexpr unsigned kBoth = kCompletions | kChat;
+/// What renders messages without generating.
+inline constexpr unsigned kRender = kTokenize | kApplyTemplate;
 
 struct Field {
   std::string_view name;
@@ -49,6 +53,7 @@ struct Field {
   Use use;
   std::string_view meaning;
 };
+/// Those of this dialect. Other dialects have tables of their own.
 std::span<const Field> RequestFields();
 
 /// Something done differently than asked: listed in the response's `warnings`.
@@ -61,7 +66,10 @@ json::Array WarningsBody(std::span<const Warning> warnings);
 
 /// Checks every member of `body` against the table: type, range, refusals. JSON null means absent.
 /// Returns a warning for each member that the table does not have for this api.
-ApiResult<std::vector<Warning>> CheckFields(const json::Object& body, unsigned api);
+ApiResult<std::vector<Warning>> CheckFields(const json::Object& body, std::span<const Field> fields,
+                                            unsigned api);
+/// `strict` in a body turns its warnings into an error: 400 about the first of them.
+std::optional<ApiError> RefuseIfStrict(const json::Object& body, std::span<const Warning> warnings);
 
 // Reading after CheckFields passed; a wrong type is then impossible.
 int64_t IntegerOr(const json::Object& body, std::string_view name, int64_t fallback);

@@ -6,18 +6,17 @@
 #include <utility>
 #include <vector>
 
-#include "net/sse.h"
-#include "server/generation.h"
+#include "server/event_stream.h"
 #include "server/openai/error.h"
 #include "server/shortfin/generate_request.h"
+#include "server/start_generation.h"
 
 namespace tessera::server::shortfin {
 namespace {
 
 net::Response ErrorResponse(const Status& status) {
   // Codes as the original names them; what it has no name for keeps ours.
-  const openai::ApiError error = openai::FromStatus(
-      status.code() == Code::kCancelled ? Unavailable(status.message()) : status);
+  const openai::ApiError error = openai::FromStatus(status);
   const std::string code = status.code() == Code::kInvalidArgument     ? "INVALID_REQUEST_ARGS"
                            : status.code() == Code::kResourceExhausted ? "QUEUE_FULL"
                                                                        : error.code;
@@ -28,16 +27,18 @@ net::Response ErrorResponse(const Status& status) {
 
 class Responder : public GenerationListener {
  public:
-  Responder(GenerateRequest request, Reply reply)
+  /// `stream` is null where the answer is one body.
+  Responder(GenerateRequest request, Reply reply, std::shared_ptr<EventStream> stream)
       : request_(std::move(request)),
         reply_(std::move(reply)),
+        stream_(std::move(stream)),
         collected_(request_.prompts.size()) {}
 
   void OnDelta(size_t choice, engine::OutputDelta delta) override {
-    if (request_.stream) {
-      if (delta.text.empty()) return;
-      Begin();
-      Write({{"rid", request_.prompts[choice].rid}, {"index", choice}, {"text", delta.text}});
+    if (stream_ != nullptr) {
+      if (!delta.text.empty())
+        stream_->SendData(json::Serialize(json::Object{
+            {"rid", request_.prompts[choice].rid}, {"index", choice}, {"text", delta.text}}));
       return;
     }
     collected_[choice].text += delta.text;
@@ -48,25 +49,26 @@ class Responder : public GenerationListener {
   void OnChoiceEnd(size_t, engine::FinishReason) override {}
 
   void OnDone(const GenerationTotals&) override {
-    // Errors of the reply mean that the peer has gone.
-    if (request_.stream) {
-      Begin();
-      (void)reply_.Write(net::EncodeSseData("[DONE]"));
-      (void)reply_.Finish();
+    if (stream_ != nullptr) {
+      stream_->SendData("[DONE]");
+      stream_->Finish();
     } else {
+      // Its errors mean that the peer has gone.
       (void)reply_.Send(
           net::Response::Json(200, json::Serialize(request_.return_ids ? IdsBody() : TextBody())));
     }
   }
 
   void OnError(const Status& status) override {
-    const net::Response response = ErrorResponse(status);
-    if (!started_) {
-      (void)reply_.Send(response);
-      return;
+    net::Response response = ErrorResponse(status);
+    if (stream_ == nullptr) {
+      (void)reply_.Send(std::move(response));
+    } else if (!stream_->has_begun()) {
+      stream_->SendWhole(std::move(response));
+    } else {
+      stream_->SendData(response.body);
+      stream_->Finish();
     }
-    (void)reply_.Write(net::EncodeSseData(response.body));
-    (void)reply_.Finish();
   }
 
  private:
@@ -74,15 +76,6 @@ class Responder : public GenerationListener {
     std::string text;
     json::Array ids;
   };
-
-  void Begin() {
-    if (std::exchange(started_, true)) return;
-    (void)reply_.StartStream(
-        200, {{"Content-Type", "text/event-stream; charset=utf-8"}, {"Cache-Control", "no-cache"}});
-  }
-  void Write(const json::Object& event) const {
-    (void)reply_.Write(net::EncodeSseData(json::Serialize(event)));
-  }
 
   json::Value TextBody() const {
     json::Array rows;
@@ -110,8 +103,8 @@ class Responder : public GenerationListener {
 
   const GenerateRequest request_;
   const Reply reply_;
+  const std::shared_ptr<EventStream> stream_;
   std::vector<Collected> collected_;
-  bool started_ = false;
 };
 
 ChoiceSpec MakeChoice(const Context& context, const GeneratePrompt& prompt, size_t index,
@@ -145,18 +138,16 @@ void HandleGenerate(const Context& context, const net::Request& request, const R
   }
   context.warnings->Add(parsed->warnings);
   std::vector<ChoiceSpec> choices;
-  for (size_t i = 0; i < parsed->prompts.size(); ++i)
+  std::vector<std::string> ids;
+  for (size_t i = 0; i < parsed->prompts.size(); ++i) {
     choices.push_back(MakeChoice(context, parsed->prompts[i], i, arrival));
-  auto responder = std::make_unique<Responder>(*std::move(parsed), reply);
-  auto generation =
-      Generation::Start(context.engine, context.tasks, std::move(choices), std::move(responder));
-  if (!generation.has_value()) {
-    (void)reply.Send(ErrorResponse(generation.error()));
-    return;
+    ids.push_back(parsed->prompts[i].rid);
   }
-  reply.OnDisconnect([weak = std::weak_ptr<Generation>(*generation)] {
-    if (const auto alive = weak.lock()) alive->Cancel();
-  });
+  auto stream = parsed->stream ? std::make_shared<EventStream>(reply, context.clock) : nullptr;
+  auto responder = std::make_unique<Responder>(*std::move(parsed), reply, stream);
+  const Status started = StartGeneration(context, reply, std::move(ids), std::move(choices),
+                                         std::move(responder), stream);
+  if (!started.ok()) (void)reply.Send(ErrorResponse(started));
 }
 
 }  // namespace tessera::server::shortfin

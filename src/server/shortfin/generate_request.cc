@@ -16,13 +16,14 @@ namespace {
 
 using openai::Warning;
 
-// What the original took; those after the first six had no effect there either.
-constexpr std::array<std::string_view, 12> kFields = {"text",
+// What the original took; those after the first seven had no effect there either.
+constexpr std::array<std::string_view, 13> kFields = {"text",
                                                       "input_ids",
                                                       "sampling_params",
                                                       "return_input_ids",
                                                       "stream",
                                                       "rid",
+                                                      "strict",
                                                       "image_data",
                                                       "modalities",
                                                       "return_logprob",
@@ -112,6 +113,9 @@ class Reader {
     TESSERA_RETURN_IF_ERROR(ReadAllSampling(json::Find(body, "sampling_params")));
     TESSERA_RETURN_IF_ERROR(ReadRids(json::Find(body, "rid")));
     TESSERA_RETURN_IF_ERROR(CheckLengths());
+    TESSERA_RETURN_IF_ERROR(StatusOf(json::GetBool(body, "strict", false)));
+    if (const auto error = openai::RefuseIfStrict(body, request_.warnings))
+      return Fail(InvalidArgument(error->message));
     return std::move(request_);
   }
 

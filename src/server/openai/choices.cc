@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/openai/choices.h"
+
+#include <algorithm>
+#include <memory>
+#include <span>
+#include <utility>
+
+namespace tessera::server::openai {
+
+ChoiceSpec MakeChoice(const Context& context, const GenerationFields& fields,
+                      const std::vector<engine::TokenId>& prompt, size_t prompt_index,
+                      int64_t max_tokens, uint64_t stream, TimePoint arrival) {
+  engine::Request request;
+  request.prompt = prompt;
+  request.sampling = fields.sampling;
+  request.sampling.stream = stream;
+  request.stop = MakeStopParams(fields, context.model, max_tokens);
+  request.top_logprobs = fields.top_logprobs;
+  request.prompt_logprobs = fields.prompt_logprobs;
+  request.cache_prompt = fields.cache_prompt;
+  request.arrival = arrival;
+  const size_t tail = std::min(prompt.size(), kPromptTail);
+  auto processor = std::make_unique<engine::OutputProcessor>(
+      context.model.make_detokenizer(fields.skip_special),
+      engine::OutputOptions{.stop_strings = fields.stop_strings,
+                            .include_stop = fields.include_stop,
+                            .min_tokens = fields.min_tokens,
+                            .place_end = fields.place_end},
+      std::span(prompt).last(tail));
+  return {std::move(request), std::move(processor), prompt_index};
+}
+
+AnswerHead MakeHead(const Context& context, std::string_view id_prefix,
+                    const GenerationFields& fields) {
+  return {.id = MakeId(id_prefix),
+          .created = context.clock->UnixSeconds(),
+          .model = context.model.id,
+          .fingerprint = context.model.fingerprint,
+          .warnings = fields.warnings,
+          .include_usage = fields.include_usage,
+          .tokenizer = context.model.tokenizer,
+          .top_logprobs = fields.top_logprobs,
+          .prompt_logprobs = fields.prompt_logprobs};
+}
+
+}  // namespace tessera::server::openai

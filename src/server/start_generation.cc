@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/start_generation.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "server/event_stream.h"
+
+namespace tessera::server {
+
+Status StartGeneration(const Context& context, const Reply& reply, std::vector<std::string> ids,
+                       std::vector<ChoiceSpec> choices,
+                       std::unique_ptr<GenerationListener> listener,
+                       const std::shared_ptr<EventStream>& stream) {
+  ids.push_back(reply.request_id());
+  // A name given twice would count one request as two.
+  std::ranges::sort(ids);
+  ids.erase(std::ranges::unique(ids).begin(), ids.end());
+  TESSERA_ASSIGN_OR_RETURN(
+      const auto generation,
+      Generation::Start(
+          {.engine = context.engine, .tasks = context.tasks, .registry = context.registry},
+          std::move(ids), std::move(choices), std::move(listener)));
+  if (stream != nullptr) context.streams->Watch(stream);
+  // Weak: the connection must not keep a finished generation alive.
+  reply.OnDisconnect([weak = std::weak_ptr<Generation>(generation)] {
+    if (const auto alive = weak.lock()) alive->Cancel(Cancelled("the client went away"));
+  });
+  return {};
+}
+
+}  // namespace tessera::server
