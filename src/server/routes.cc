@@ -13,6 +13,7 @@
 #include "server/openai/endpoints.h"
 #include "server/openai/error.h"
 #include "server/readiness.h"
+#include "server/responses/endpoint.h"
 #include "server/service.h"
 #include "server/shortfin/generate_endpoint.h"
 
@@ -160,6 +161,7 @@ net::Router MakeRouter(const Context* context) {
   });
   routes.Add("POST", "/v1/messages", kKey, kJson, anthropic::HandleMessages);
   routes.Add("POST", "/v1/messages/count_tokens", kKey, kJson, anthropic::HandleCountTokens);
+  routes.Add("POST", "/v1/responses", kKey, kJson, responses::HandleResponses);
   routes.AddNow("POST", "/tokenize", kKey, kJson, openai::HandleTokenize);
   routes.AddNow("POST", "/detokenize", kKey, kJson, openai::HandleDetokenize);
   routes.AddNow("POST", "/apply-template", kKey, kJson, openai::HandleApplyTemplate);
