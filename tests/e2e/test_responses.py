@@ -1,0 +1,74 @@
+"""The Responses API with the real model, by the unmodified openai client."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import openai
+import pytest
+
+from conftest import Served
+
+HELLO = "Name three colours."
+
+
+@pytest.fixture(scope="module")
+def client(served: Served) -> openai.OpenAI:
+    return openai.OpenAI(base_url=served.url + "/v1", api_key="none", max_retries=0)
+
+
+def create(client: openai.OpenAI, **fields: Any) -> Any:
+    return client.responses.create(**{"model": "smollm2", "input": HELLO, "temperature": 0,
+                                      "max_output_tokens": 24, **fields})
+
+
+def test_the_answer_is_that_of_chat(client: openai.OpenAI) -> None:
+    response = create(client, instructions="Be brief.")
+    want = client.chat.completions.create(
+        model="smollm2", max_tokens=24, temperature=0,
+        messages=[{"role": "system", "content": "Be brief."}, {"role": "user", "content": HELLO}])
+    assert response.output_text == want.choices[0].message.content
+    assert response.usage.input_tokens == want.usage.prompt_tokens
+    assert response.usage.output_tokens == want.usage.completion_tokens
+    assert (response.status == "incomplete") == (want.choices[0].finish_reason == "length")
+
+
+def test_a_stream_is_the_same_answer_in_numbered_events(client: openai.OpenAI) -> None:
+    whole = create(client)
+    events = list(create(client, stream=True))
+    assert [event.sequence_number for event in events] == list(range(len(events)))
+    assert [event.type for event in events[:4]] == [
+        "response.created", "response.in_progress", "response.output_item.added",
+        "response.content_part.added"]
+    deltas = [event.delta for event in events if event.type == "response.output_text.delta"]
+    assert "".join(deltas) == whole.output_text == events[-1].response.output_text
+    assert events[-1].type == "response." + whole.status
+
+
+def test_the_clients_own_reader_puts_a_stream_together(client: openai.OpenAI) -> None:
+    whole = create(client, max_output_tokens=400)
+    assert whole.status == "completed"
+    with client.responses.stream(model="smollm2", input=HELLO, temperature=0,
+                                 max_output_tokens=400) as stream:
+        assert stream.get_final_response().output_text == whole.output_text
+
+
+def test_an_answer_goes_back_as_it_came(client: openai.OpenAI) -> None:
+    first = create(client)
+    items = [{"role": "user", "content": HELLO}, *[item.model_dump() for item in first.output],
+             {"role": "user", "content": "Which is the darkest?"}]
+    second = create(client, input=items)
+    want = client.chat.completions.create(
+        model="smollm2", max_tokens=24, temperature=0,
+        messages=[{"role": "user", "content": HELLO},
+                  {"role": "assistant", "content": first.output_text},
+                  {"role": "user", "content": "Which is the darkest?"}])
+    assert second.output_text == want.choices[0].message.content
+
+
+@pytest.mark.parametrize("field", [{"store": True}, {"previous_response_id": "resp_1"},
+                                   {"background": True}])
+def test_what_needs_a_store_is_refused(client: openai.OpenAI, field: dict[str, Any]) -> None:
+    with pytest.raises(openai.BadRequestError) as refused:
+        create(client, **field)
+    assert refused.value.param == next(iter(field))
