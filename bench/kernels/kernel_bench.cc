@@ -9,6 +9,7 @@ int main(int argc, char** argv) {
   tessera::kernels::RegisterRows();
   tessera::kernels::RegisterPack();
   tessera::kernels::RegisterMemory();
+  tessera::kernels::RegisterSampler();
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   benchmark::RunSpecifiedBenchmarks();

@@ -20,6 +20,7 @@ void RegisterAttention();
 void RegisterRows();
 void RegisterPack();
 void RegisterMemory();
+void RegisterSampler();
 
 /// Bytes aligned to a page, not filled.
 class Memory {

@@ -9,7 +9,7 @@ namespace tessera::engine {
 
 struct Candidate {
   text::TokenId id = 0;
-  double x = 0;  // Logit while filtering.
+  double x = 0;  // (Logit - the greatest) / temperature, while filtering.
   double p = 0;  // Probability in the result.
 };
 

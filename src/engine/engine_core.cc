@@ -10,13 +10,7 @@
 #include "engine/logprobs.h"
 
 namespace tessera::engine {
-namespace {
-
-bool Contains(std::span<const TokenId> ids, TokenId id) {
-  return std::ranges::find(ids, id) != ids.end();
-}
-
-}  // namespace
+namespace {}  // namespace
 
 EngineCore::EngineCore(runtime::Session* session, const CoreOptions& options, const Clock* clock)
     : session_(session),
@@ -24,7 +18,8 @@ EngineCore::EngineCore(runtime::Session* session, const CoreOptions& options, co
       options_(options),
       clock_(clock),
       pool_(shape_.page_count),
-      cache_(&pool_, shape_.page_tokens, options.prefix_cache_pages) {
+      cache_(&pool_, shape_.page_tokens, options.prefix_cache_pages),
+      drawers_(static_cast<size_t>(session->workers())) {
   TESSERA_CHECK(options.max_running > 0);
   TESSERA_CHECK(shape_.page_tokens > 0 && shape_.max_rows > 0 && shape_.vocab_size > 0);
   UpdateGauges();
@@ -164,15 +159,15 @@ void EngineCore::PrepareChunks(std::span<const Work> work) {
     if (missing > 0) TESSERA_CHECK(cache_.TryTake(missing, &sequence.pages));
     TESSERA_CHECK(end <= std::ssize(sequence.tokens));
     const bool is_last = end == std::ssize(sequence.tokens);
-    using Logits = runtime::Chunk::Logits;
+    using Wanted = runtime::Chunk::Logits;
     chunks_.push_back({.tokens = std::span(sequence.tokens)
                                      .subspan(static_cast<size_t>(sequence.computed),
                                               static_cast<size_t>(item.rows)),
                        .start = sequence.computed,
                        .pages = sequence.pages.ids,
-                       .logits = sequence.is_scoring() ? Logits::kAll
-                                 : is_last             ? Logits::kLast
-                                                       : Logits::kNone});
+                       .logits = sequence.is_scoring() ? Wanted::kAll
+                                 : is_last             ? Wanted::kLast
+                                                       : Wanted::kNone});
     rows_total += item.rows;
   }
   stats_.step_tokens.Observe(static_cast<double>(rows_total));
@@ -187,6 +182,8 @@ void EngineCore::FailBatch(std::span<const Work> work, const Status& status) {
 
 void EngineCore::Advance(std::span<const Work> work, std::span<const float> logits) {
   const auto vocab = static_cast<size_t>(shape_.vocab_size);
+  drawing_.clear();
+  size_t row = 0;
   for (size_t i = 0; i < work.size(); ++i) {
     Sequence& sequence = *sequences_[work[i].index];
     const int64_t start = sequence.computed;
@@ -198,17 +195,24 @@ void EngineCore::Advance(std::span<const Work> work, std::span<const float> logi
                    /*with_rest=*/is_last && sequence.generated() == 0, &sequence.pages);
     if (chunks_[i].logits == runtime::Chunk::Logits::kNone) continue;
     const bool is_all = chunks_[i].logits == runtime::Chunk::Logits::kAll;
-    const size_t values = (is_all ? static_cast<size_t>(work[i].rows) : 1) * vocab;
-    TESSERA_CHECK(values <= logits.size());
-    if (TakeLogits(&sequence, logits.first(values), is_all ? start : sequence.computed - 1))
+    const size_t rows = is_all ? static_cast<size_t>(work[i].rows) : 1;
+    TESSERA_CHECK((row + rows) * vocab <= logits.size());
+    if (TakePrompt(&sequence, logits.subspan(row * vocab, rows * vocab), start)) {
       sequences_[work[i].index].reset();
-    logits = logits.subspan(values);
+    } else if (is_last) {
+      drawing_.push_back({work[i].index, row + rows - 1});
+    }
+    row += rows;
   }
   chunks_.clear();  // Its spans point into sequences that may be gone.
-  TESSERA_CHECK(logits.empty());
+  TESSERA_CHECK(row * vocab == logits.size());
+  DrawTokens(logits);
+  for (size_t i = 0; i < drawing_.size(); ++i)
+    if (TakeToken(sequences_[drawing_[i].index].get(), std::move(drawn_[i])))
+      sequences_[drawing_[i].index].reset();
 }
 
-bool EngineCore::TakeLogits(Sequence* sequence, std::span<const float> rows,
+bool EngineCore::TakePrompt(Sequence* sequence, std::span<const float> rows,
                             int64_t first_position) {
   if (sequence->is_scoring()) {
     Status status = ScorePrompt(sequence, rows, first_position);
@@ -219,8 +223,7 @@ bool EngineCore::TakeLogits(Sequence* sequence, std::span<const float> rows,
   }
   if (sequence->computed < std::ssize(sequence->tokens)) return false;
   EndPrompt(sequence);
-  if (sequence->request.stop.max_tokens > 0)
-    return SampleToken(sequence, rows.last(static_cast<size_t>(shape_.vocab_size)));
+  if (sequence->request.stop.max_tokens > 0) return false;
   // All that was wanted are the prompt's logprobs.
   Retire(sequence, FinishReason::kLength, {}, -1);
   return true;
@@ -255,31 +258,34 @@ void EngineCore::EndPrompt(Sequence* sequence) {
     events_.push_back({sequence->request.sink, std::move(sequence->prompt_logprobs)});
 }
 
-bool EngineCore::SampleToken(Sequence* sequence, std::span<const float> row) {
-  const Request& request = sequence->request;
-  const StopParams& stop = request.stop;
-  banned_.clear();
-  if (sequence->generated() < stop.min_tokens) {
-    banned_.insert(banned_.end(), stop.eos_ids.begin(), stop.eos_ids.end());
-    banned_.insert(banned_.end(), stop.stop_ids.begin(), stop.stop_ids.end());
-  }
-  const auto token = sampler_.Sample(row, request.sampling, sequence->history, banned_,
-                                     static_cast<uint64_t>(sequence->generated()));
+void EngineCore::DrawTokens(std::span<const float> logits) {
+  const auto vocab = static_cast<size_t>(shape_.vocab_size);
+  const auto blocks = static_cast<size_t>(kernels::LogitBlocks(shape_.vocab_size));
+  const std::span<const float> maxima = session_->block_max();
+  TESSERA_CHECK(maxima.empty() || maxima.size() / blocks == logits.size() / vocab);
+  drawn_.assign(drawing_.size(), TokenOutput{});
+  session_->ForEach(std::ssize(drawing_), [&](int64_t i, int worker) {
+    const Drawing& drawing = drawing_[static_cast<size_t>(i)];
+    const size_t row = drawing.row;
+    const Logits mine(logits.subspan(row * vocab, vocab),
+                      maxima.empty() ? maxima : maxima.subspan(row * blocks, blocks));
+    drawn_[static_cast<size_t>(i)] =
+        drawers_[static_cast<size_t>(worker)].Draw(*sequences_[drawing.index], mine);
+  });
+}
+
+bool EngineCore::TakeToken(Sequence* sequence, Result<TokenOutput> token) {
   if (!token.has_value()) {
     Retire(sequence, FinishReason::kError, token.error(), -1);
     return true;
   }
-  TokenOutput output{.id = *token,
-                     .is_end = Contains(stop.eos_ids, *token) || Contains(stop.stop_ids, *token),
-                     .logprobs = {}};
-  if (request.top_logprobs >= 0)
-    output.logprobs = ComputeLogprobs(row, *token, request.top_logprobs);
-  const bool is_end = output.is_end;
-  events_.push_back({request.sink, std::move(output)});
-  sequence->tokens.push_back(*token);
-  sequence->history.Push(*token);
+  const TokenId id = token->id;
+  const bool is_end = token->is_end;
+  events_.push_back({sequence->request.sink, *std::move(token)});
+  sequence->tokens.push_back(id);
+  sequence->history.Push(id);
   CountToken(sequence);
-  if (!is_end && sequence->generated() < stop.max_tokens) return false;
+  if (!is_end && sequence->generated() < sequence->request.stop.max_tokens) return false;
   Retire(sequence, is_end ? FinishReason::kStop : FinishReason::kLength, {}, -1);
   return true;
 }

@@ -27,10 +27,10 @@
 #include "engine/limits.h"
 #include "engine/prefix_cache.h"
 #include "engine/request.h"
-#include "engine/sampler.h"
 #include "engine/scheduler.h"
 #include "engine/sequence.h"
 #include "engine/stats.h"
+#include "engine/token_drawer.h"
 #include "runtime/session.h"
 
 namespace tessera::engine {
@@ -67,6 +67,12 @@ class EngineCore {
     std::variant<PromptLogprobs, TokenOutput, Finish> what;
   };
 
+  /// A sequence that gets its next token from this row of the step's logits.
+  struct Drawing {
+    size_t index = 0;
+    size_t row = 0;
+  };
+
   void ExpireDeadlines();
   Decision Plan();
   void Preempt(std::span<const size_t> victims);
@@ -76,14 +82,16 @@ class EngineCore {
   void PrepareChunks(std::span<const Work> work);
   void FailBatch(std::span<const Work> work, const Status& status);
   void Advance(std::span<const Work> work, std::span<const float> logits);
-  /// Takes the logits of one chunk's rows; true when the sequence has ended.
-  bool TakeLogits(Sequence* sequence, std::span<const float> rows, int64_t first_position);
+  /// What the rows of one chunk say of the prompt, and its end; true when the sequence has ended.
+  bool TakePrompt(Sequence* sequence, std::span<const float> rows, int64_t first_position);
   /// Logprobs of prompt tokens from the rows before them.
   Status ScorePrompt(Sequence* sequence, std::span<const float> rows, int64_t first_position);
   /// The prompt is complete: counted and reported once.
   void EndPrompt(Sequence* sequence);
-  /// Samples one token for `sequence` from its row; true when the sequence has ended.
-  bool SampleToken(Sequence* sequence, std::span<const float> row);
+  /// A token for each sequence of drawing_ from its row of the logits, to drawn_.
+  void DrawTokens(std::span<const float> logits);
+  /// Adds its token to the sequence; true when it has ended.
+  bool TakeToken(Sequence* sequence, Result<TokenOutput> token);
   void CountToken(Sequence* sequence);
   void Retire(Sequence* sequence, FinishReason reason, Status status, int64_t kept_tokens);
   /// Leaves what the sequence has computed to the prefix cache and gives all its pages back.
@@ -97,11 +105,12 @@ class EngineCore {
   const Clock* clock_;
   KvPool pool_;
   PrefixCache cache_;
-  Sampler sampler_;
+  std::vector<TokenDrawer> drawers_;  // One a worker of the session.
   Stats stats_;
   std::vector<std::unique_ptr<Sequence>> sequences_;  // In order of arrival; null once retired.
   std::vector<runtime::Chunk> chunks_;                // Of the running step.
-  std::vector<TokenId> banned_;
+  std::vector<Drawing> drawing_;
+  std::vector<Result<TokenOutput>> drawn_;  // [drawing_]
   std::vector<Event> events_;
 };
 

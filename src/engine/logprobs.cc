@@ -4,20 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "base/check.h"
+#include "engine/logit_kernels.h"
 
 namespace tessera::engine {
 namespace {
-
-template <class T>
-double LogSumExpOf(std::span<const T> values) {
-  const auto max = static_cast<double>(*std::ranges::max_element(values));
-  if (max == -std::numeric_limits<double>::infinity()) return max;
-  double sum = 0;
-  for (const T value : values) sum += std::exp(static_cast<double>(value) - max);
-  return max + std::log(sum);
-}
 
 template <class T>
 std::vector<TokenId> GreatestIdsOf(std::span<const T> values, size_t count) {
@@ -44,10 +37,30 @@ std::vector<TokenId> GreatestIdsOf(std::span<const T> values, size_t count) {
 }  // namespace
 
 double LogSumExp(std::span<const float> values) {
-  return LogSumExpOf(values);
+  const auto count = std::ssize(values);
+  std::vector<float> block_max(static_cast<size_t>(kernels::LogitBlocks(count)));
+  MachineKernels().block_max(values.data(), count, block_max.data());
+  double max = -std::numeric_limits<double>::infinity();
+  for (const float block : block_max)
+    if (!std::isnan(max) && !(block <= max)) max = block;  // A NaN stays.
+  if (!std::isfinite(max)) return max;
+  std::vector<double> mass(block_max.size());
+  // Blocks 60 and more below the maximum are beyond the precision of the sum.
+  MachineKernels().softmax_mass({.x = values.data(),
+                                 .block_max = block_max.data(),
+                                 .count = count,
+                                 .max = max,
+                                 .scale = 1,
+                                 .cut = 60,
+                                 .mass = mass.data()});
+  return max + std::log(std::accumulate(mass.begin(), mass.end(), 0.0));
 }
 double LogSumExp(std::span<const double> values) {
-  return LogSumExpOf(values);
+  const double max = *std::ranges::max_element(values);
+  if (max == -std::numeric_limits<double>::infinity()) return max;
+  double sum = 0;
+  for (const double value : values) sum += std::exp(value - max);
+  return max + std::log(sum);
 }
 std::vector<TokenId> GreatestIds(std::span<const float> values, size_t count) {
   return GreatestIdsOf(values, count);

@@ -2,7 +2,6 @@
 #include "engine/sampler.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -14,39 +13,40 @@
 namespace tessera::engine {
 namespace {
 
-constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
-
 bool HasCountPenalties(const SamplingParams& params) {
   return params.repetition_penalty != 1.0 || params.frequency_penalty != 0.0 ||
          params.presence_penalty != 0.0;
 }
 
-bool HasPenalties(const SamplingParams& params) {
-  return HasCountPenalties(params) || IsOn(params.dry);
-}
-
 void ApplyBiasAndBans(const SamplingParams& params, std::span<const TokenId> banned,
-                      std::vector<double>* x) {
-  for (const auto& [id, bias] : params.logit_bias) (*x)[static_cast<size_t>(id)] += bias;
-  for (const TokenId id : banned) (*x)[static_cast<size_t>(id)] = kMinusInfinity;
+                      LogitRow* row) {
+  for (const auto& [id, bias] : params.logit_bias) row->Set(id, row->At(id) + bias);
+  for (const TokenId id : banned) row->Set(id, LogitRow::kMinusInfinity);
 }
 
-void ApplyPenalties(const SamplingParams& params, const TokenHistory& history,
-                    std::vector<double>* x) {
-  if (IsOn(params.dry)) ApplyDry(params.dry, history.tokens(), x);
+void ApplyPenalties(const SamplingParams& params, const TokenHistory& history, LogitRow* row) {
+  if (IsOn(params.dry))
+    for (const auto& [id, penalty] : DryPenalties(params.dry, history.tokens()))
+      row->Set(id, row->At(id) - penalty);
   if (!HasCountPenalties(params)) return;
   for (const auto& [id, counts] : history.counts()) {
-    double& value = (*x)[static_cast<size_t>(id)];
+    double value = row->At(id);
     if (params.repetition_penalty != 1.0)
       value = value > 0 ? value / params.repetition_penalty : value * params.repetition_penalty;
     if (counts.generated > 0)
       value -= params.frequency_penalty * static_cast<double>(counts.generated) +
                params.presence_penalty;
+    row->Set(id, value);
   }
 }
 
+/// 1 / temperature; a temperature too small to invert is as good as 1e-300.
+double ScaleOf(const SamplingParams& params) {
+  return 1 / std::max(params.temperature, 1e-300);
+}
+
 double MaxLogit(std::span<const Candidate> candidates) {
-  double max = kMinusInfinity;
+  double max = LogitRow::kMinusInfinity;
   for (const Candidate& candidate : candidates) max = std::max(max, candidate.x);
   return max;
 }
@@ -102,8 +102,8 @@ void KeepTopK(int64_t top_k, std::vector<Candidate>* candidates, std::vector<Can
   std::erase_if(*candidates, [&](const Candidate& c) { return c.x < least; });
 }
 
+/// Requires p.
 void KeepTopP(double top_p, std::vector<Candidate>* candidates, std::vector<Candidate>* sorted) {
-  Softmax(candidates);
   *sorted = *candidates;
   const auto before = [](const Candidate& a, const Candidate& b) {
     return a.p != b.p ? a.p > b.p : a.id < b.id;
@@ -128,75 +128,13 @@ void KeepTopP(double top_p, std::vector<Candidate>* candidates, std::vector<Cand
   std::erase_if(*candidates, [&](const Candidate& c) { return before(last, c); });
 }
 
-/// Order of floats as order of integers: of two numbers the greater has the greater key, +NaN lies
-/// above +infinity and -NaN below -infinity. Unlike float comparisons, whose reductions depend on
-/// the order where NaN occurs, a maximum of integers becomes vector code.
-int32_t OrderKey(float value) {
-  const auto bits = std::bit_cast<int32_t>(value);
-  return bits ^ ((bits >> 31) & std::numeric_limits<int32_t>::max());
+bool FiltersBeforeTopP(const SamplingParams& params) {
+  return params.min_p > 0 || params.typical_p < 1 || params.top_k > 0;
 }
 
-float FromOrderKey(int32_t key) {
-  return std::bit_cast<float>(key ^ ((key >> 31) & std::numeric_limits<int32_t>::max()));
-}
-
-struct KeyRange {
-  int32_t min = std::numeric_limits<int32_t>::max();
-  int32_t max = std::numeric_limits<int32_t>::min();
-};
-
-KeyRange KeysOf(std::span<const float> logits) {
-  KeyRange range;
-  for (const float value : logits) {
-    const int32_t key = OrderKey(value);
-    range.min = key < range.min ? key : range.min;
-    range.max = key > range.max ? key : range.max;
-  }
-  return range;
-}
-
-/// The id of the greatest logit, the lowest of equals.
-Result<TokenId> BestOf(std::span<const float> logits) {
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  constexpr size_t kBlock = 1024;  // Looked through once more where the first maximum is.
-  KeyRange all;
-  float best = -kInfinity;
-  size_t best_block = 0;
-  for (size_t begin = 0; begin < logits.size(); begin += kBlock) {
-    const KeyRange block = KeysOf(logits.subspan(begin, std::min(kBlock, logits.size() - begin)));
-    all.min = std::min(all.min, block.min);
-    all.max = std::max(all.max, block.max);
-    const float max = FromOrderKey(block.max);  // As floats -0 and +0 are equals.
-    if (max > best) {
-      best = max;
-      best_block = begin;
-    }
-  }
-  if (all.max >= OrderKey(kInfinity) || all.min < OrderKey(-kInfinity))
-    return Fail(Internal("the model produced logits that are not numbers"));
-  if (all.max == OrderKey(-kInfinity))
-    return Fail(Internal("the model left no token possible: all logits are -infinity"));
-  const auto rest = logits.subspan(best_block);
-  return static_cast<TokenId>(best_block) +
-         static_cast<TokenId>(std::ranges::find(rest, best) - rest.begin());
-}
-
-bool IsPlainGreedy(const SamplingParams& params, std::span<const TokenId> banned) {
-  return params.temperature == 0 && params.logit_bias.empty() && banned.empty() &&
-         !HasPenalties(params);
-}
-
-/// Whether every id may be drawn, with nothing but the temperature between logits and odds.
-bool IsPlainDraw(const SamplingParams& params, std::span<const TokenId> banned, size_t vocab) {
-  const bool all_of_top_k = params.top_k <= 0 || static_cast<size_t>(params.top_k) >= vocab;
-  return params.temperature != 0 && params.logit_bias.empty() && banned.empty() &&
-         !HasPenalties(params) && params.min_p <= 0 && params.typical_p >= 1 && all_of_top_k &&
-         params.top_p >= 1 && params.xtc.probability <= 0;
-}
-
-TokenId Argmax(std::span<const double> values) {
-  const auto best = std::ranges::max_element(values);  // The first of equals.
-  return static_cast<TokenId>(best - values.begin());
+/// Whether every id may be drawn.
+bool IsPlainDraw(const SamplingParams& params) {
+  return params.top_p >= 1 && !FiltersBeforeTopP(params) && params.xtc.probability <= 0;
 }
 
 }  // namespace
@@ -213,42 +151,66 @@ void TokenHistory::Push(TokenId id) {
   if (has_dry_) tokens_.push_back(id);
 }
 
-Result<std::span<const double>> Sampler::Adjust(std::span<const float> logits,
-                                                const SamplingParams& params,
-                                                const TokenHistory& history,
-                                                std::span<const TokenId> banned) {
-  TESSERA_RETURN_IF_ERROR(StatusOf(BestOf(logits)));
-  x_.assign(logits.begin(), logits.end());
-  ApplyBiasAndBans(params, banned, &x_);
-  ApplyPenalties(params, history, &x_);
-  if (x_[static_cast<size_t>(Argmax(x_))] == kMinusInfinity)
+Result<TokenId> Sampler::Prepare(const Logits& logits, const SamplingParams& params,
+                                 const TokenHistory& history, std::span<const TokenId> banned,
+                                 std::span<const uint32_t> allowed) {
+  TESSERA_RETURN_IF_ERROR(row_.Reset(logits, allowed));
+  ApplyBiasAndBans(params, banned, &row_);
+  ApplyPenalties(params, history, &row_);
+  const TokenId best = row_.FindBest();
+  if (best < 0)
     return Fail(InvalidArgument("penalties, logit_bias and min_tokens leave no token possible"));
-  return x_;
+  return best;
 }
 
-Result<std::span<const Candidate>> Sampler::Distribution(std::span<const float> logits,
-                                                         const SamplingParams& params,
-                                                         const TokenHistory& history,
-                                                         std::span<const TokenId> banned,
-                                                         uint64_t position) {
-  TESSERA_RETURN_IF_ERROR(StatusOf(Adjust(logits, params, history, banned)));
-  candidates_.clear();
-  const TokenId best = Argmax(x_);
-  const double max = x_[static_cast<size_t>(best)];
-  if (params.temperature == 0) {
-    candidates_.push_back({best, max, 1.0});
-    return candidates_;
+void Sampler::CollectNucleus(double top_p, double scale) {
+  const double total = row_.Mass(scale);
+  for (const double depth : {8.0, 20.0, std::numeric_limits<double>::infinity()}) {
+    candidates_.clear();
+    row_.Collect(row_.max() - depth / scale, scale, &candidates_);
+    double mass = 0;
+    for (Candidate& candidate : candidates_) mass += candidate.p = std::exp(candidate.x) / total;
+    if (mass >= top_p) return;
   }
-  // What top_k will not keep need not be looked at, unless its mass counts.
-  const double least = params.typical_p < 1 ? kMinusInfinity : LeastOfTopK(params.top_k);
-  // Relative to the maximum, so that a tiny temperature cannot overflow to infinity.
-  for (size_t id = 0; id < x_.size(); ++id)
-    if (x_[id] != kMinusInfinity && x_[id] >= least)
-      candidates_.push_back({static_cast<TokenId>(id), (x_[id] - max) / params.temperature, 0});
+}
+
+void Sampler::CollectCandidates(const SamplingParams& params, double scale) {
+  candidates_.clear();
+  double least = LogitRow::kMinusInfinity;
+  // Some rounding below the bounds: the filters decide.
+  if (params.min_p > 0) least = row_.max() + (std::log(params.min_p) - 1e-9) / scale;
+  if (params.top_k > 0 && params.typical_p >= 1) {
+    const double kth = row_.LeastOf(params.top_k);
+    least = std::max(least, kth - 1e-9 * (std::abs(kth) + std::abs(row_.max())));
+  }
+  row_.Collect(least, scale, &candidates_);
+}
+
+void Sampler::Filter(const SamplingParams& params) {
   if (params.min_p > 0) KeepMinP(params.min_p, &candidates_);
   if (params.typical_p < 1) KeepTypical(params.typical_p, &candidates_, &sorted_);
   KeepTopK(params.top_k, &candidates_, &sorted_);
-  if (params.top_p < 1) KeepTopP(params.top_p, &candidates_, &sorted_);
+  if (params.top_p >= 1) return;
+  Softmax(&candidates_);
+  KeepTopP(params.top_p, &candidates_, &sorted_);
+}
+
+Result<std::span<const Candidate>> Sampler::Distribution(
+    const Logits& logits, const SamplingParams& params, const TokenHistory& history,
+    std::span<const TokenId> banned, uint64_t position, std::span<const uint32_t> allowed) {
+  TESSERA_ASSIGN_OR_RETURN(const TokenId best, Prepare(logits, params, history, banned, allowed));
+  if (params.temperature == 0) {
+    candidates_.assign(1, {best, 0, 1.0});
+    return candidates_;
+  }
+  const double scale = ScaleOf(params);
+  if (params.top_p < 1 && !FiltersBeforeTopP(params)) {
+    CollectNucleus(params.top_p, scale);
+    KeepTopP(params.top_p, &candidates_, &sorted_);
+  } else {
+    CollectCandidates(params, scale);
+    Filter(params);
+  }
   Softmax(&candidates_);
   if (params.xtc.probability > 0 && XtcStrikes(params, position))
     ExcludeTopChoices(params.xtc.threshold, &candidates_);
@@ -257,57 +219,33 @@ Result<std::span<const Candidate>> Sampler::Distribution(std::span<const float> 
   return candidates_;
 }
 
-double Sampler::LeastOfTopK(int64_t top_k) {
-  const auto count = static_cast<size_t>(top_k);
-  if (top_k <= 0 || count >= x_.size()) return kMinusInfinity;
-  // A heap of the greatest so far, the least of them on top: few elements ever enter it.
-  heap_.assign(x_.begin(), x_.begin() + static_cast<ptrdiff_t>(count));
-  std::ranges::make_heap(heap_, std::greater<>());
-  for (size_t id = count; id < x_.size(); ++id) {
-    if (x_[id] <= heap_.front()) continue;
-    std::ranges::pop_heap(heap_, std::greater<>());
-    heap_.back() = x_[id];
-    std::ranges::push_heap(heap_, std::greater<>());
-  }
-  // Values a rounding apart may become equals when the maximum is taken off; KeepTopK decides.
-  const double least = heap_.front();
-  const double max = *std::ranges::max_element(heap_);
-  return least - 1e-9 * (std::abs(least) + std::abs(max));
-}
-
-Result<TokenId> Sampler::DrawFromAll(std::span<const float> logits, double temperature, double u) {
-  TESSERA_ASSIGN_OR_RETURN(const TokenId best, BestOf(logits));
-  const auto max = static_cast<double>(logits[static_cast<size_t>(best)]);
-  x_.resize(logits.size());
-  double sum = 0;
-  for (size_t id = 0; id < x_.size(); ++id)
-    sum += x_[id] = std::exp((static_cast<double>(logits[id]) - max) / temperature);
-  double mass = 0;
-  TokenId last = best;
-  for (size_t id = 0; id < x_.size(); ++id) {
-    const double p = x_[id] / sum;
-    if (p <= 0) continue;
-    mass += p;
-    last = static_cast<TokenId>(id);
-    if (u < mass) break;
-  }
-  return last;  // The sum may round to just below 1.
-}
-
-Result<TokenId> Sampler::Sample(std::span<const float> logits, const SamplingParams& params,
+Result<TokenId> Sampler::Sample(const Logits& logits, const SamplingParams& params,
                                 const TokenHistory& history, std::span<const TokenId> banned,
-                                uint64_t position) {
-  if (IsPlainGreedy(params, banned)) return BestOf(logits);
+                                uint64_t position, std::span<const uint32_t> allowed) {
+  if (params.temperature == 0) return Prepare(logits, params, history, banned, allowed);
   const double u = UniformAt(params.seed, params.stream, position);
-  if (IsPlainDraw(params, banned, logits.size())) return DrawFromAll(logits, params.temperature, u);
+  if (IsPlainDraw(params)) {
+    // Every id may be drawn: no list of candidates is needed.
+    TESSERA_RETURN_IF_ERROR(StatusOf(Prepare(logits, params, history, banned, allowed)));
+    const double scale = ScaleOf(params);
+    return row_.FindMass(u * row_.Mass(scale), scale);
+  }
   TESSERA_ASSIGN_OR_RETURN(const std::span<const Candidate> kept,
-                           Distribution(logits, params, history, banned, position));
+                           Distribution(logits, params, history, banned, position, allowed));
   double mass = 0;
   for (const Candidate& candidate : kept) {
     mass += candidate.p;
     if (u < mass) return candidate.id;
   }
   return kept.back().id;  // The sum may round to just below 1.
+}
+
+Result<std::span<const double>> Sampler::Adjust(const Logits& logits, const SamplingParams& params,
+                                                const TokenHistory& history,
+                                                std::span<const TokenId> banned) {
+  TESSERA_RETURN_IF_ERROR(StatusOf(Prepare(logits, params, history, banned, {})));
+  row_.CopyTo(&adjusted_);
+  return adjusted_;
 }
 
 }  // namespace tessera::engine

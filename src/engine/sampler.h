@@ -11,7 +11,8 @@
 //
 // All in double, over candidates in id order, so that a result depends on the row and the
 // parameters alone. The draw, and XTC's, are pure functions of (seed, stream, position).
-// Temperature 0 is the largest value after penalties, lowest id on a tie.
+// Temperature 0 is the largest value after penalties, lowest id on a tie. No step looks at more of
+// the vocabulary than it must: logit_row.h.
 //
 // A Sampler holds scratch memory only: one per thread.
 #pragma once
@@ -23,6 +24,7 @@
 
 #include "base/status.h"
 #include "engine/candidate.h"
+#include "engine/logit_row.h"
 #include "engine/request.h"
 
 namespace tessera::engine {
@@ -53,37 +55,43 @@ class TokenHistory {
 class Sampler {
  public:
   /// The distribution that Sample draws from: candidates with p > 0 in id order, sum of p = 1.
-  /// `banned` ids are taken out first; `position` decides XTC's draw. Valid until the next call.
-  /// kInternal when the logits hold a NaN, +infinity or nothing finite: the model, not the client,
-  /// is at fault.
-  Result<std::span<const Candidate>> Distribution(std::span<const float> logits,  // [vocab]
+  /// `banned` ids are taken out first, and so is what `allowed` forbids (LogitRow::Reset);
+  /// `position` decides XTC's draw. Valid until the next call. kInternal when the logits hold a
+  /// NaN, +infinity or nothing finite: the model, not the client, is at fault; kInvalidArgument
+  /// when the client leaves no token.
+  Result<std::span<const Candidate>> Distribution(const Logits& logits,
                                                   const SamplingParams& params,
                                                   const TokenHistory& history,
                                                   std::span<const TokenId> banned,
-                                                  uint64_t position = 0);
+                                                  uint64_t position = 0,
+                                                  std::span<const uint32_t> allowed = {});
 
   /// The token at `position` (0 = first generated) of this request's stream.
-  Result<TokenId> Sample(std::span<const float> logits, const SamplingParams& params,
+  Result<TokenId> Sample(const Logits& logits, const SamplingParams& params,
                          const TokenHistory& history, std::span<const TokenId> banned,
-                         uint64_t position);
+                         uint64_t position, std::span<const uint32_t> allowed = {});
 
   /// The logits after logit_bias and all penalties, as Distribution has them before the
   /// temperature: [vocab], -infinity where banned. Errors and validity as there.
-  Result<std::span<const double>> Adjust(std::span<const float> logits,
-                                         const SamplingParams& params, const TokenHistory& history,
+  Result<std::span<const double>> Adjust(const Logits& logits, const SamplingParams& params,
+                                         const TokenHistory& history,
                                          std::span<const TokenId> banned);
 
  private:
-  /// A bound below the k greatest of x_; -infinity when all stay.
-  double LeastOfTopK(int64_t top_k);
-  /// What Sample draws when nothing is filtered, without the list of candidates: the same sums in
-  /// the same order.
-  Result<TokenId> DrawFromAll(std::span<const float> logits, double temperature, double u);
+  /// The row with biases, bans and penalties; the greatest of it.
+  Result<TokenId> Prepare(const Logits& logits, const SamplingParams& params,
+                          const TokenHistory& history, std::span<const TokenId> banned,
+                          std::span<const uint32_t> allowed);
+  /// Candidates to filter: none that a filter needs is missing.
+  void CollectCandidates(const SamplingParams& params, double scale);
+  /// Candidates that hold the top_p mass of the whole row, with p.
+  void CollectNucleus(double top_p, double scale);
+  void Filter(const SamplingParams& params);
 
-  std::vector<double> x_;     // [vocab]
-  std::vector<double> heap_;  // [top_k]
+  LogitRow row_;
   std::vector<Candidate> candidates_;
   std::vector<Candidate> sorted_;
+  std::vector<double> adjusted_;  // [vocab], of Adjust
 };
 
 }  // namespace tessera::engine

@@ -40,13 +40,14 @@ std::vector<size_t> ZValues(std::span<const TokenId> s, size_t limit) {
 
 }  // namespace
 
-void ApplyDry(const DryParams& dry, std::span<const TokenId> tokens, std::vector<double>* x) {
+std::vector<std::pair<TokenId, double>> DryPenalties(const DryParams& dry,
+                                                     std::span<const TokenId> tokens) {
   const std::vector<TokenId> back = Backwards(dry, tokens);
   // What repeats is a beginning of `back`, and no breaker is in it.
   const auto breaker =
       std::ranges::find_if(back, [&](TokenId id) { return IsBreaker(dry, id); }) - back.begin();
   const auto limit = static_cast<size_t>(breaker);
-  if (limit < static_cast<size_t>(dry.allowed_length)) return;
+  if (limit < static_cast<size_t>(dry.allowed_length)) return {};
   const std::vector<size_t> z = ZValues(back, limit);
   std::unordered_map<TokenId, size_t> longest;
   for (size_t i = 1; i < back.size(); ++i) {
@@ -56,11 +57,12 @@ void ApplyDry(const DryParams& dry, std::span<const TokenId> tokens, std::vector
     size_t& length = longest[next];
     length = std::max(length, z[i]);
   }
+  std::vector<std::pair<TokenId, double>> penalties;
   for (const auto& [id, length] : longest) {
     const double excess = static_cast<double>(length) - static_cast<double>(dry.allowed_length);
-    (*x)[static_cast<size_t>(id)] -=
-        std::min(dry.multiplier * std::pow(dry.base, excess), kPenaltyMax);
+    penalties.emplace_back(id, std::min(dry.multiplier * std::pow(dry.base, excess), kPenaltyMax));
   }
+  return penalties;
 }
 
 }  // namespace tessera::engine

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "engine/request.h"
@@ -20,7 +21,8 @@ inline bool IsOn(const DryParams& dry) {
   return dry.multiplier > 0 && dry.last_tokens != 0;
 }
 
-/// `tokens` are prompt and answer so far; `x` [vocab].
-void ApplyDry(const DryParams& dry, std::span<const TokenId> tokens, std::vector<double>* x);
+/// What to take from whose logit, each id once. `tokens` are prompt and answer so far.
+std::vector<std::pair<TokenId, double>> DryPenalties(const DryParams& dry,
+                                                     std::span<const TokenId> tokens);
 
 }  // namespace tessera::engine

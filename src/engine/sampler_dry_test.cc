@@ -25,8 +25,7 @@ DryParams Dry(double multiplier, double base, int64_t allowed_length) {
 
 std::vector<double> Penalties(const DryParams& dry, const Tokens& tokens) {
   std::vector<double> x(kVocab, 0);
-  ApplyDry(dry, tokens, &x);
-  for (double& value : x) value = -value;
+  for (const auto& [id, penalty] : DryPenalties(dry, tokens)) x[static_cast<size_t>(id)] = penalty;
   return x;
 }
 

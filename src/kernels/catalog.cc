@@ -116,6 +116,10 @@ const Entry kCatalog[] = {
   {Op::kKvWrite, kNone, kAny, kAvx2, "kv_write.avx2", &avx2::KvWrite},
   {Op::kAttention, kNone, kAny, kAvx512, "attention.avx512", &avx512::Attention},
   {Op::kAttention, kNone, kAny, kAvx2, "attention.avx2", &avx2::Attention},
+  {Op::kBlockMax, kNone, kAny, kAvx512, "block_max.avx512", &avx512::BlockMax},
+  {Op::kBlockMax, kNone, kAny, kAvx2, "block_max.avx2", &avx2::BlockMax},
+  {Op::kSoftmaxMass, kNone, kAny, kAvx512, "softmax_mass.avx512", &avx512::SoftmaxMass},
+  {Op::kSoftmaxMass, kNone, kAny, kAvx2, "softmax_mass.avx2", &avx2::SoftmaxMass},
 
   {Op::kQuantise,        kNone, kAny, kRef, "quantise.ref",          &ref::Quantise},
   {Op::kRound,           kNone, kAny, kRef, "round.ref",             &ref::Round},
@@ -130,6 +134,8 @@ const Entry kCatalog[] = {
   {Op::kFloatToHalf,     kNone, kAny, kRef, "float_to_half.ref",     &ref::FloatToHalf},
   {Op::kKvWrite,         kNone, kAny, kRef, "kv_write.ref",          &ref::KvWrite},
   {Op::kAttention,       kNone, kAny, kRef, "attention.ref",         &ref::Attention},
+  {Op::kBlockMax,        kNone, kAny, kRef, "block_max.ref",         &ref::BlockMax},
+  {Op::kSoftmaxMass,     kNone, kAny, kRef, "softmax_mass.ref",      &ref::SoftmaxMass},
 };
 // clang-format on
 
@@ -207,6 +213,10 @@ std::string_view Name(Op op) {
       return "kv_write";
     case Op::kAttention:
       return "attention";
+    case Op::kBlockMax:
+      return "block_max";
+    case Op::kSoftmaxMass:
+      return "softmax_mass";
   }
   return "";
 }
@@ -289,7 +299,9 @@ RowKernels SelectRowKernels(const Isa& machine) {
           .rope = FunctionOf<RopeFn>(Op::kRope, machine),
           .float_to_half = FunctionOf<FloatToHalfFn>(Op::kFloatToHalf, machine),
           .kv_write = FunctionOf<KvWriteFn>(Op::kKvWrite, machine),
-          .attention = FunctionOf<AttentionFn>(Op::kAttention, machine)};
+          .attention = FunctionOf<AttentionFn>(Op::kAttention, machine),
+          .block_max = FunctionOf<BlockMaxFn>(Op::kBlockMax, machine),
+          .softmax_mass = FunctionOf<SoftmaxMassFn>(Op::kSoftmaxMass, machine)};
 }
 
 std::vector<std::string> EmptyCells() {

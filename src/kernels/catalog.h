@@ -16,6 +16,7 @@
 #include "base/topology.h"
 #include "kernels/attention.h"
 #include "kernels/elementwise.h"
+#include "kernels/logits.h"
 #include "kernels/matmul.h"
 #include "tensor/dtype.h"
 
@@ -36,6 +37,8 @@ enum class Op : uint8_t {
   kFloatToHalf,
   kKvWrite,
   kAttention,
+  kBlockMax,
+  kSoftmaxMass,
 };
 
 /// Which numbers of rows an entry is meant for. Any entry is correct for any number of rows.
@@ -53,7 +56,7 @@ enum class KernelIsa : uint8_t {
 };
 
 using KernelFn = std::variant<MatmulFn, QuantiseFn, RoundFn, RmsNormFn, BinaryFn, GatedFn, RopeFn,
-                              FloatToHalfFn, KvWriteFn, AttentionFn>;
+                              FloatToHalfFn, KvWriteFn, AttentionFn, BlockMaxFn, SoftmaxMassFn>;
 
 struct Entry {
   Op op;
@@ -99,6 +102,8 @@ struct RowKernels {
   FloatToHalfFn float_to_half;
   KvWriteFn kv_write;
   AttentionFn attention;
+  BlockMaxFn block_max;
+  SoftmaxMassFn softmax_mass;
 };
 RowKernels SelectRowKernels(const Isa& machine);
 

@@ -129,6 +129,8 @@ Status Executor::PlanMemory() {
   }
   norm_slot_ = arena_.Add(prepared_all);
   logits_slot_ = arena_.Add(BufferBytes(BufferKind::kFloat, max_rows_, d.vocab_size));
+  block_max_slot_ =
+      arena_.Add(BufferBytes(BufferKind::kFloat, max_rows_, kernels::LogitBlocks(d.vocab_size)));
   // The tile must hold one KV head's keys and values, one attention tile of a whole group, and one
   // block of 32 gated columns (gate, up and product).
   const int64_t group_columns = d.heads / d.kv_heads * d.head_dim;
@@ -173,6 +175,10 @@ void Executor::RunSteps(Worker* worker) {
 
 std::span<const float> Executor::logits(int64_t rows) const {
   return {logits_data(), static_cast<size_t>(rows * dims().vocab_size)};
+}
+
+std::span<const float> Executor::block_max(int64_t rows) const {
+  return {block_max_data(), static_cast<size_t>(rows * kernels::LogitBlocks(dims().vocab_size))};
 }
 
 WorkCounters Executor::counters() const {

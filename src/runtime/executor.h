@@ -79,11 +79,12 @@ class Executor {
                                                 const kernels::RowKernels& kernels,
                                                 int64_t max_rows, ThreadPool* pool);
 
-  /// Logits [logit_rows, vocab_size] are in logits() afterwards.
+  /// Logits [logit_rows, vocab_size] are in logits() afterwards, their maxima in block_max().
   void Run(const StepRows& rows);
 
   std::span<const float> logits(int64_t rows) const;
-  WorkCounters counters() const;  // Of all workers.
+  std::span<const float> block_max(int64_t rows) const;  // [rows, LogitBlocks(vocab_size)]
+  WorkCounters counters() const;                         // Of all workers.
   uint64_t scratch_bytes() const { return arena_.bytes(); }
 
   // For the steps (steps/*.cc), which run inside Run() on every worker.
@@ -96,6 +97,7 @@ class Executor {
   const RopeCache& rope(int64_t index) const { return ropes_[static_cast<size_t>(index)]; }
   KvMemory& kv() const { return *kv_; }
   float* logits_data() const { return arena_.As<float>(logits_slot_); }
+  float* block_max_data() const { return arena_.As<float>(block_max_slot_); }
   WorkShares& shares() { return shares_; }
 
   bundle::BufferKind kind(bundle::BufferIndex index) const;
@@ -142,6 +144,7 @@ class Executor {
   std::vector<Arena::Slot> buffer_slots_;
   Arena::Slot norm_slot_ = 0;  // Prepared rows of a step with many.
   Arena::Slot logits_slot_ = 0;
+  Arena::Slot block_max_slot_ = 0;
   int64_t tile_floats_ = 0;
   std::vector<Worker> workers_;
   WorkShares shares_;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "base/file.h"
 #include "base/thread_pool.h"
@@ -30,6 +31,25 @@ class CpuSession final : public Session {
     TESSERA_RETURN_IF_ERROR(bundle_.archive.CheckIntact());
     ++steps_;
     return executor_->logits(std::ssize(rows_->logit_rows()));
+  }
+
+  std::span<const float> block_max() const override {
+    return executor_->block_max(std::ssize(rows_->logit_rows()));
+  }
+
+  int workers() const override { return pool_->size(); }
+
+  void ForEach(int64_t count, const std::function<void(int64_t, int)>& task) override {
+    if (count < 2 || pool_->size() == 1) return Session::ForEach(count, task);
+    next_task_.store(0, std::memory_order_relaxed);
+    const CallerPin pin(*pool_);
+    pool_->Run([&](int worker) {
+      for (;;) {
+        const int64_t i = next_task_.fetch_add(1, std::memory_order_relaxed);
+        if (i >= count) return;
+        task(i, worker);
+      }
+    });
   }
 
   Status CopyPage(PageId from, PageId to) override {
@@ -60,6 +80,7 @@ class CpuSession final : public Session {
   std::unique_ptr<ThreadPool> pool_;
   std::unique_ptr<StepRows> rows_;
   std::unique_ptr<Executor> executor_;
+  std::atomic<int64_t> next_task_{0};  // Of ForEach.
   bool may_split_heads_ = false;
   uint64_t steps_ = 0;
 };

@@ -64,6 +64,18 @@ class Session {
   /// more than max_rows rows. A failed step changes no KV that a caller relies on.
   virtual Result<std::span<const float>> Step(std::span<const Chunk> chunks) = 0;
 
+  /// Of the rows that the last Step gave: the greatest logit of every 32 (kernels/logits.h),
+  /// [rows, ceil(vocab_size / 32)], valid as long as they. Empty where an implementation has none.
+  virtual std::span<const float> block_max() const { return {}; }
+
+  /// Between steps the workers can do other things, such as choosing tokens: calls task(i, worker)
+  /// for every i in [0, count), each on some worker in [0, workers()), and returns when all are
+  /// done. Tasks must not block.
+  virtual int workers() const { return 1; }
+  virtual void ForEach(int64_t count, const std::function<void(int64_t i, int worker)>& task) {
+    for (int64_t i = 0; i < count; ++i) task(i, 0);
+  }
+
   /// Copies a page's contents (copy-on-write of a partial page).
   virtual Status CopyPage(PageId from, PageId to) = 0;
 

@@ -7,6 +7,8 @@
 #include <malloc.h>
 #include <sched.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <fstream>
 
@@ -38,6 +40,44 @@ TEST(SteadyState, AStepAllocatesNothing) {
     ASSERT_TRUE(session->Step(chunks).has_value());
   }
   EXPECT_EQ(Allocations() - before, 0);
+}
+
+TEST(Logits, ComeWithTheMaximumOfEveryBlock) {
+  for (const int threads : {1, 2, 3}) {
+    const auto session = MustLoad(BundleOf(TinyLlama("hf")), {.threads = threads});
+    ASSERT_NE(session, nullptr);
+    const std::vector<int32_t> tokens = Tokens(20);
+    Sequence sequence(session.get(), 0, 4);
+    const Chunk chunk = sequence.Next(tokens, Chunk::Logits::kAll);
+    const auto logits = session->Step({&chunk, 1});
+    ASSERT_TRUE(logits.has_value());
+    const auto vocabulary = static_cast<size_t>(session->shape().vocab_size);
+    const size_t blocks = (vocabulary + 31) / 32;
+    const std::span<const float> maxima = session->block_max();
+    ASSERT_EQ(maxima.size(), tokens.size() * blocks);
+    for (size_t i = 0; i < maxima.size(); ++i) {
+      const auto row = logits->subspan(i / blocks * vocabulary, vocabulary);
+      const size_t begin = i % blocks * 32;
+      ASSERT_EQ(maxima[i],
+                std::ranges::max(row.subspan(begin, std::min<size_t>(32, vocabulary - begin))));
+    }
+  }
+}
+
+TEST(Workers, DoEveryTaskOnceBetweenSteps) {
+  for (const int threads : {1, 2, 3}) {
+    const auto session = MustLoad(BundleOf(TinyLlama("hf")), {.threads = threads});
+    ASSERT_NE(session, nullptr);
+    ASSERT_EQ(session->workers(), threads);
+    for (const int64_t count : {0, 1, 2, 100}) {
+      std::vector<std::atomic<int>> done(static_cast<size_t>(count));
+      session->ForEach(count, [&](int64_t i, int worker) {
+        EXPECT_TRUE(worker >= 0 && worker < threads);
+        ++done[static_cast<size_t>(i)];
+      });
+      for (const auto& times : done) EXPECT_EQ(times, 1);
+    }
+  }
 }
 
 TEST(SteadyState, PassesFiveBarriersALayerForFewRowsAndSevenForMany) {

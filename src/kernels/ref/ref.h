@@ -6,6 +6,7 @@
 
 #include "kernels/attention.h"
 #include "kernels/elementwise.h"
+#include "kernels/logits.h"
 #include "kernels/matmul.h"
 #include "tensor/dtype.h"
 
@@ -28,5 +29,7 @@ void Rope(const RopeArgs& args);
 void FloatToHalf(const float* x, uint16_t* out, int64_t count);
 void KvWrite(const KvWriteArgs& args);
 void Attention(const AttentionArgs& args);
+void BlockMax(const float* x, int64_t count, float* out);
+void SoftmaxMass(const SoftmaxMassArgs& args);
 
 }  // namespace tessera::kernels::ref

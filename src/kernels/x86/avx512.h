@@ -6,6 +6,7 @@
 
 #include "kernels/attention.h"
 #include "kernels/elementwise.h"
+#include "kernels/logits.h"
 #include "kernels/matmul.h"
 #include "tensor/dtype.h"
 
@@ -38,5 +39,7 @@ void Mul(const BinaryArgs& args);
 void SiluGate(const GatedArgs& args);
 void GeluGate(const GatedArgs& args);
 void Attention(const AttentionArgs& args);
+void BlockMax(const float* x, int64_t count, float* out);
+void SoftmaxMass(const SoftmaxMassArgs& args);
 
 }  // namespace tessera::kernels::avx512

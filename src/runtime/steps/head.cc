@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shares groups of vocabulary entries, for the rows that want logits only.
+// Shares groups of vocabulary entries, for the rows that want logits only. The maximum of every 32
+// is taken while they are in the cache; samplers start from it.
 #include <algorithm>
 
 #include "kernels/pack.h"
@@ -9,6 +10,9 @@
 
 namespace tessera::runtime {
 namespace {
+
+// Blocks of columns consist of whole blocks of logits.
+static_assert(kUnitGroups * kernels::kGroupRows % kernels::kLogitBlock == 0);
 
 int64_t Units(const BoundWeight& weight) {
   return (kernels::GroupCount(weight.n) + kUnitGroups - 1) / kUnitGroups;
@@ -27,9 +31,14 @@ void RunOp(Executor& ex, const bundle::HeadStep& step, Worker* worker) {
   ForEachBlock(ex, worker, std::ssize(wanted), units, share_of, [&](const Block& b) {
     const int64_t begin = b.units.begin * kUnitGroups;
     const int64_t end = std::min(b.units.end * kUnitGroups, kernels::GroupCount(weight.n));
+    const int64_t first = begin * kernels::kGroupRows;
     ex.Matmul(weight, in.From(b.row), b.rows, begin, end,
-              ex.logits_data() + b.row * vocabulary + begin * kernels::kGroupRows, vocabulary,
-              worker);
+              ex.logits_data() + b.row * vocabulary + first, vocabulary, worker);
+    const int64_t count = std::min(end * kernels::kGroupRows, vocabulary) - first;
+    for (int64_t row = b.row; row < b.row + b.rows; ++row)
+      ex.kernels().block_max(ex.logits_data() + row * vocabulary + first, count,
+                             ex.block_max_data() + row * kernels::LogitBlocks(vocabulary) +
+                                 first / kernels::kLogitBlock);
   });
 }
 
