@@ -54,6 +54,24 @@ Status CheckSampling(const SamplingParams& params, int64_t vocab_size) {
   return {};
 }
 
+Status CheckBeams(const Request& request) {
+  if (!request.beams.has_value()) return {};
+  const BeamParams& beams = *request.beams;
+  TESSERA_RETURN_IF_ERROR(CheckRange(beams.width, 1, kBeamsMax, "num_beams"));
+  TESSERA_RETURN_IF_ERROR(CheckRange(beams.length_penalty, -10, 10, "length_penalty"));
+  if (std::ssize(beams.more_sinks) >= beams.width)
+    return InvalidArgument(fmt::format("{} answers asked of {} beams, expected at most so many",
+                                       beams.more_sinks.size() + 1, beams.width));
+  if (request.constraint != nullptr)
+    return InvalidArgument("beam search together with constrained output is not supported");
+  if (!request.cache_prompt)
+    return InvalidArgument(
+        "beams share their pages through the prefix cache: leave cache_prompt out");
+  if (request.stop.max_tokens < 1)
+    return InvalidArgument("max_tokens is 0, expected at least 1 with num_beams");
+  return {};
+}
+
 }  // namespace
 
 int64_t MaxSequenceTokens(const runtime::ModelShape& shape) {
@@ -71,6 +89,7 @@ Status CheckRequest(const Request& request, const runtime::ModelShape& shape) {
     if (top > kTopLogprobsMax)
       return InvalidArgument(
           fmt::format("logprobs for {} tokens asked, at most {} are given", top, kTopLogprobsMax));
+  TESSERA_RETURN_IF_ERROR(CheckBeams(request));
   const StopParams& stop = request.stop;
   // Without an answer there must be something else that is wanted.
   const int64_t least = request.prompt_logprobs >= 0 ? 0 : 1;

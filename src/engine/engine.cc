@@ -87,10 +87,12 @@ class Engine::Impl {
             stats_.waiting, count, options_.queue_length)));
       }
       stats_.waiting += count;
-      unfinished_ += count;
       for (Request& request : requests) {
-        ids.push_back(++last_id_);
-        commands_.push_back(AddCommand{last_id_, std::move(request)});
+        ids.push_back(last_id_ + 1);
+        last_id_ += request.beams.has_value() ? static_cast<RequestId>(request.beams->width) : 1;
+        unfinished_ += 1;
+        if (request.beams.has_value()) unfinished_ += std::ssize(request.beams->more_sinks);
+        commands_.push_back(AddCommand{ids.back(), std::move(request)});
       }
     }
     wake_.notify_one();
@@ -213,7 +215,7 @@ class Engine::Impl {
   std::deque<Command> commands_;  // Under mutex_, as all to the next blank line.
   Stats stats_;
   RequestId last_id_ = 0;
-  int64_t unfinished_ = 0;  // Submitted, OnFinish not yet called.
+  int64_t unfinished_ = 0;  // Sinks submitted whose OnFinish has not been called.
   int64_t rejected_queue_full_ = 0;
   bool is_draining_ = false;
   bool is_stopping_ = false;

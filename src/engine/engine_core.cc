@@ -31,6 +31,10 @@ void EngineCore::Add(RequestId id, Request request) {
   sequences_.push_back(std::make_unique<Sequence>(id, std::move(request)));
   Sequence& sequence = *sequences_.back();
   sequence.shares_prefix = sequence.request.cache_prompt && options_.prefix_cache_pages > 0;
+  if (sequence.request.beams.has_value()) {
+    sequence.beams = std::make_shared<BeamGroup>(id, sequence.request);
+    sequence.shares_prefix = true;  // Among the beams, at least.
+  }
   if (!sequence.shares_prefix) sequence.cache_miss.reason = CacheMiss::Reason::kOff;
   UpdateGauges();
 }
@@ -38,9 +42,13 @@ void EngineCore::Add(RequestId id, Request request) {
 void EngineCore::End(RequestId id, FinishReason reason, Status status, int64_t kept_tokens) {
   const auto found = std::ranges::lower_bound(sequences_, id, {},
                                               [](const auto& sequence) { return sequence->id; });
-  if (found == sequences_.end() || (*found)->id != id) return;
+  // Of a beam search any sequence may be the first.
+  if (found == sequences_.end()) return;
+  const bool is_beam = (*found)->beams != nullptr && (*found)->beams->id == id;
+  if ((*found)->id != id && !is_beam) return;
   Retire(found->get(), reason, std::move(status), kept_tokens);
-  sequences_.erase(found);
+  found->reset();
+  RemoveRetired();
   UpdateGauges();
 }
 
@@ -51,10 +59,14 @@ void EngineCore::EndAll(FinishReason reason, const Status& status) {
 void EngineCore::Step() {
   ExpireDeadlines();
   if (sequences_.empty()) return;
-  const Decision decision = Plan();
+  Decision decision = Plan();
   TESSERA_CHECK(!decision.work.empty());
   Preempt(decision.preempt);
   Admit(decision.work);
+  for (Work& item : decision.work) {
+    const Sequence& sequence = *sequences_[item.index];
+    item.rows = std::min(item.rows, std::ssize(sequence.tokens) - sequence.computed);
+  }
   PrepareChunks(decision.work);
   const auto logits = session_->Step(chunks_);
   ++stats_.steps;
@@ -65,12 +77,14 @@ void EngineCore::Step() {
     FailBatch(decision.work, logits.error());
   }
   RemoveRetired();
+  AdvanceBeams();
   UpdateGauges();
 }
 
 void EngineCore::ExpireDeadlines() {
   const TimePoint now = clock_->Now();
   for (auto& sequence : sequences_) {
+    if (sequence == nullptr) continue;  // Went with another beam.
     if (!sequence->request.deadline.has_value() || now < *sequence->request.deadline) continue;
     Retire(sequence.get(), FinishReason::kDeadline,
            DeadlineExceeded("the request's deadline passed"), -1);
@@ -88,7 +102,7 @@ Decision EngineCore::Plan() {
   for (auto& sequence : sequences_) {
     sequence->UpdatePageKeys(shape_.page_tokens);
     // Those behind the last free place cannot join: looking them up is idle work.
-    const bool may_join = !sequence->is_running && places-- > 0;
+    const bool may_join = !sequence->is_running && !sequence->report.has_value() && places-- > 0;
     views.push_back(sequence->View(
         may_join && sequence->shares_prefix ? cache_.Find(sequence->Reusable()) : PrefixMatch{}));
   }
@@ -104,9 +118,7 @@ void EngineCore::Preempt(std::span<const size_t> victims) {
   for (const size_t index : victims) {
     Sequence& sequence = *sequences_[index];
     TESSERA_CHECK(sequence.is_running);
-    LeavePages(&sequence);
-    sequence.computed = 0;
-    sequence.is_running = false;
+    Unschedule(&sequence);
     ++stats_.preemptions;
   }
 }
@@ -149,6 +161,12 @@ void EngineCore::LeavePages(Sequence* sequence) {
   cache_.Release(&sequence->pages);
 }
 
+void EngineCore::Unschedule(Sequence* sequence) {
+  LeavePages(sequence);
+  sequence->computed = 0;
+  sequence->is_running = false;
+}
+
 void EngineCore::PrepareChunks(std::span<const Work> work) {
   chunks_.clear();
   int64_t rows_total = 0;
@@ -175,6 +193,7 @@ void EngineCore::PrepareChunks(std::span<const Work> work) {
 
 void EngineCore::FailBatch(std::span<const Work> work, const Status& status) {
   for (const Work& item : work) {
+    if (sequences_[item.index] == nullptr) continue;  // Went with another beam.
     Retire(sequences_[item.index].get(), FinishReason::kError, status, -1);
     sequences_[item.index].reset();
   }
@@ -207,9 +226,11 @@ void EngineCore::Advance(std::span<const Work> work, std::span<const float> logi
   chunks_.clear();  // Its spans point into sequences that may be gone.
   TESSERA_CHECK(row * vocab == logits.size());
   DrawTokens(logits);
-  for (size_t i = 0; i < drawing_.size(); ++i)
-    if (TakeToken(sequences_[drawing_[i].index].get(), std::move(drawn_[i])))
-      sequences_[drawing_[i].index].reset();
+  for (size_t i = 0; i < drawing_.size(); ++i) {
+    std::unique_ptr<Sequence>& sequence = sequences_[drawing_[i].index];
+    if (sequence == nullptr) continue;  // Went with another beam.
+    if (TakeToken(sequence.get(), std::move(drawn_[i]))) sequence.reset();
+  }
 }
 
 bool EngineCore::TakePrompt(Sequence* sequence, std::span<const float> rows,
@@ -254,8 +275,11 @@ void EngineCore::EndPrompt(Sequence* sequence) {
     if (sequence->shares_prefix) stats_.prefix_cache_queries += sequence->prompt_tokens();
     stats_.prefix_cache_hits += sequence->cached_tokens;
   }
-  if (sequence->request.prompt_logprobs >= 0)
-    events_.push_back({sequence->request.sink, std::move(sequence->prompt_logprobs)});
+  if (sequence->request.prompt_logprobs < 0) return;
+  if (sequence->request.beams.has_value())
+    for (const std::shared_ptr<Sink>& sink : sequence->request.beams->more_sinks)
+      events_.push_back({sink, sequence->prompt_logprobs});
+  events_.push_back({sequence->request.sink, std::move(sequence->prompt_logprobs)});
 }
 
 void EngineCore::DrawTokens(std::span<const float> logits) {
@@ -274,14 +298,19 @@ void EngineCore::DrawTokens(std::span<const float> logits) {
   });
 }
 
-bool EngineCore::TakeToken(Sequence* sequence, Result<TokenOutput> token) {
-  if (!token.has_value()) {
-    Retire(sequence, FinishReason::kError, token.error(), -1);
+bool EngineCore::TakeToken(Sequence* sequence, Result<Drawn> drawn) {
+  if (!drawn.has_value()) {
+    Retire(sequence, FinishReason::kError, drawn.error(), -1);
     return true;
   }
-  const TokenId id = token->id;
-  const bool is_end = token->is_end;
-  events_.push_back({sequence->request.sink, *std::move(token)});
+  if (auto* report = std::get_if<BeamReport>(&*drawn)) {
+    sequence->report = std::move(*report);
+    return false;
+  }
+  TokenOutput& token = std::get<TokenOutput>(*drawn);
+  const TokenId id = token.id;
+  const bool is_end = token.is_end;
+  events_.push_back({sequence->request.sink, std::move(token)});
   sequence->tokens.push_back(id);
   sequence->history.Push(id);
   CountToken(sequence);
@@ -306,6 +335,7 @@ void EngineCore::CountToken(Sequence* sequence) {
 
 void EngineCore::Retire(Sequence* sequence, FinishReason reason, Status status,
                         int64_t kept_tokens) {
+  if (sequence->beams != nullptr) return RetireBeams(*sequence->beams, reason, status);
   // After a failed step nothing more is said of what its pages hold.
   if (reason == FinishReason::kError) {
     cache_.Release(&sequence->pages);

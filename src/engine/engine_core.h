@@ -11,7 +11,8 @@
 //   1. A page has as many users as there are sequences that hold it; free, idle and used pages are
 //      the whole pool. Only pages that are stored in the prefix cache are held by more than one.
 //   2. A waiting sequence holds no page and has nothing computed.
-//   3. 0 <= computed < tokens; pages held cover `computed`; stored pages end before it.
+//   3. 0 <= computed < tokens, or = while a beam waits for the others; pages held cover `computed`;
+//   stored pages end before it.
 //   4. At most max_running sequences run.
 #pragma once
 
@@ -45,7 +46,8 @@ class EngineCore {
   /// `session` and `clock` must outlive the core.
   EngineCore(runtime::Session* session, const CoreOptions& options, const Clock* clock);
 
-  /// Requires CheckRequest(request) to be ok. The sequence waits for the next step.
+  /// Requires CheckRequest(request) to be ok. The sequence waits for the next step. With beams it
+  /// takes the ids [id, id + width).
   void Add(RequestId id, Request request);
   /// Ends a sequence in whatever state it is; its pages are free on return. `kept_tokens` < 0 means
   /// all. No effect on an unknown id.
@@ -86,16 +88,27 @@ class EngineCore {
   bool TakePrompt(Sequence* sequence, std::span<const float> rows, int64_t first_position);
   /// Logprobs of prompt tokens from the rows before them.
   Status ScorePrompt(Sequence* sequence, std::span<const float> rows, int64_t first_position);
+  /// Beam search (engine_core_beams.cc): advances the groups of which all beams have reported.
+  void AdvanceBeams();
+  void ForkBeams(const std::shared_ptr<BeamGroup>& group, std::span<const size_t> parents);
+  Sequence* AddBeam(const std::shared_ptr<BeamGroup>& group, const Request& request);
+  void CountBeamToken(Sequence* beam);
+  void FinishBeams(BeamGroup* group);
+  void RetireBeams(const BeamGroup& group, FinishReason reason, const Status& status);
+  void RemoveBeams(const BeamGroup& group, bool is_sound);
+  std::vector<Sequence*> SequencesOf(const BeamGroup& group) const;
   /// The prompt is complete: counted and reported once.
   void EndPrompt(Sequence* sequence);
   /// A token for each sequence of drawing_ from its row of the logits, to drawn_.
   void DrawTokens(std::span<const float> logits);
   /// Adds its token to the sequence; true when it has ended.
-  bool TakeToken(Sequence* sequence, Result<TokenOutput> token);
+  bool TakeToken(Sequence* sequence, Result<Drawn> drawn);
   void CountToken(Sequence* sequence);
   void Retire(Sequence* sequence, FinishReason reason, Status status, int64_t kept_tokens);
   /// Leaves what the sequence has computed to the prefix cache and gives all its pages back.
   void LeavePages(Sequence* sequence);
+  /// And it waits again.
+  void Unschedule(Sequence* sequence);
   void RemoveRetired();
   void UpdateGauges();
 
@@ -110,7 +123,7 @@ class EngineCore {
   std::vector<std::unique_ptr<Sequence>> sequences_;  // In order of arrival; null once retired.
   std::vector<runtime::Chunk> chunks_;                // Of the running step.
   std::vector<Drawing> drawing_;
-  std::vector<Result<TokenOutput>> drawn_;  // [drawing_]
+  std::vector<Result<Drawn>> drawn_;  // [drawing_]
   std::vector<Event> events_;
 };
 

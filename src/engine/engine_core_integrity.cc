@@ -16,7 +16,9 @@ void EngineCore::CheckIntegrity() const {
     const SequencePages& pages = sequence->pages;
     running += sequence->is_running ? 1 : 0;
     if (!sequence->is_running) TESSERA_CHECK(pages.ids.empty() && sequence->computed == 0);
-    TESSERA_CHECK(sequence->computed >= 0 && sequence->computed < std::ssize(sequence->tokens));
+    const int64_t tokens = std::ssize(sequence->tokens);
+    TESSERA_CHECK(sequence->computed >= 0 &&
+                  sequence->computed < tokens + (sequence->report.has_value() ? 1 : 0));
     TESSERA_CHECK(std::ssize(pages.ids) * shape_.page_tokens >= sequence->computed);
     TESSERA_CHECK(pages.stored * shape_.page_tokens <= sequence->computed);
     for (size_t i = 0; i < pages.ids.size(); ++i) {

@@ -23,7 +23,8 @@ class Planner {
     for (size_t i = 0; i < views_.size() && rows_left_ > 0; ++i) {
       const SequenceView& view = views_[i];
       const int64_t remaining = view.tokens - view.computed;
-      if (!view.is_running || preempted_[i] || (remaining == 1) != decoding) continue;
+      if (!view.is_running || !view.is_ready || preempted_[i]) continue;
+      if ((remaining == 1) != decoding) continue;
       Give(i, std::min(remaining, RowsFor(view)));
     }
   }
@@ -33,7 +34,7 @@ class Planner {
     if (!decision_.preempt.empty()) return;
     for (size_t i = 0; i < views_.size() && rows_left_ > 0 && running_ < limits_.running; ++i) {
       const SequenceView& view = views_[i];
-      if (view.is_running) continue;
+      if (view.is_running || !view.is_ready) continue;
       // A prompt must fit as a whole, or it would only be preempted half way. Shared pages that
       // nobody uses now are there, but cannot be given up any more.
       const int64_t pages =
@@ -45,6 +46,21 @@ class Planner {
           IsBeingComputed(i) ? 0 : std::min(view.tokens - view.computed, RowsFor(view));
       TakeRows(i, rows);
       ++running_;
+    }
+  }
+
+  /// Nothing was planned although something is ready: sequences that wait hold all pages or places.
+  /// They are preempted, youngest first, until the oldest that is ready has both.
+  void MakeRoom() {
+    if (rows_left_ < limits_.rows) return;
+    for (size_t i = 0; i < views_.size(); ++i) {
+      if (!views_[i].is_ready || (views_[i].is_running && !preempted_[i])) continue;
+      // What it shares may become idle meanwhile: as if it shared nothing.
+      const int64_t pages = PagesFor(views_[i].tokens, limits_.page_tokens);
+      while (running_ > 0 && (pages > pages_left_ || running_ >= limits_.running))
+        Preempt(Youngest());
+      TakeRows(i, std::min(views_[i].tokens - views_[i].computed, RowsFor(views_[i])));
+      return;
     }
   }
 
@@ -147,6 +163,7 @@ Decision Schedule(std::span<const SequenceView> views, const ScheduleLimits& lim
   planner.PlanRunning(/*decoding=*/true);
   planner.PlanRunning(/*decoding=*/false);
   planner.Admit();
+  planner.MakeRoom();
   return planner.Finish();
 }
 

@@ -36,6 +36,9 @@ struct SequenceView {
   std::span<const uint64_t> page_keys = {};
   /// Each of its rows wants logits, which take memory: at most logits_rows in a step.
   bool needs_all_logits = false;
+  /// False: it waits for other sequences of its beam search, with or without pages. Only then may
+  /// computed be tokens.
+  bool is_ready = true;
 };
 
 struct ScheduleLimits {
@@ -58,9 +61,10 @@ struct Decision {
   std::vector<Work> work;       // In order of arrival; waiting sequences in it become running.
 };
 
-/// Requires: every view has computed < tokens and, alone, fits the pool; free_pages and the pages
-/// held are the whole pool. Then the decision has work whenever there is a view: progress is
-/// certain, the oldest sequence always advances.
+/// Requires: every view that is ready has computed < tokens and, alone, fits the pool; free_pages
+/// and the pages held are the whole pool. Then the decision has work whenever a view is ready:
+/// progress is certain, the oldest of these always advances. What is admitted may have found more
+/// in the cache by the time it runs: it then computes fewer rows.
 Decision Schedule(std::span<const SequenceView> views, const ScheduleLimits& limits);
 
 }  // namespace tessera::engine

@@ -16,7 +16,8 @@ SequenceView Sequence::View(const PrefixMatch& match) const {
                     .tokens = static_cast<int64_t>(tokens.size()),
                     .computed = computed,
                     .pages = pages.ids,
-                    .needs_all_logits = is_scoring()};
+                    .needs_all_logits = is_scoring(),
+                    .is_ready = !report.has_value()};
   // What it has to compute anyway is nothing to wait for.
   if (!is_scoring()) view.page_keys = page_keys;
   if (is_running) return view;

@@ -4,16 +4,27 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "engine/beam_search.h"
 #include "engine/prefix_cache.h"
 #include "engine/request.h"
 #include "engine/sampler.h"
 #include "engine/scheduler.h"
 
 namespace tessera::engine {
+
+/// The sequences of one request's beam search, and what they have found.
+struct BeamGroup {
+  BeamGroup(RequestId leader, const Request& request);
+
+  const RequestId id;
+  BeamSearch search;
+  std::vector<std::shared_ptr<Sink>> sinks;  // Best first.
+};
 
 struct Sequence {
   Sequence(RequestId request_id, Request r)
@@ -50,6 +61,10 @@ struct Sequence {
   int64_t cached_tokens = 0;       // Found in the cache when it was first scheduled.
   CacheMiss cache_miss;            // And why not more.
   TokenHistory history;
+  std::shared_ptr<BeamGroup> beams;  // Null: it is alone.
+  size_t beam = 0;                   // Which of the live ones.
+  /// What may follow its last token; until all beams have theirs it has nothing to compute.
+  std::optional<BeamReport> report;
   std::optional<TimePoint> first_scheduled;
   std::optional<TimePoint> first_token;
   TimePoint last_token{};

@@ -7,21 +7,28 @@
 // Holds scratch memory: one per thread. Reads the sequence only.
 #pragma once
 
+#include <variant>
 #include <vector>
 
 #include "base/status.h"
+#include "engine/beam_search.h"
 #include "engine/request.h"
 #include "engine/sampler.h"
 #include "engine/sequence.h"
 
 namespace tessera::engine {
 
+/// A token; of a beam, what may follow it.
+using Drawn = std::variant<TokenOutput, BeamReport>;
+
 class TokenDrawer {
  public:
   /// Errors as Sampler::Sample.
-  Result<TokenOutput> Draw(const Sequence& sequence, const Logits& logits);
+  Result<Drawn> Draw(const Sequence& sequence, const Logits& logits);
 
  private:
+  Result<BeamReport> Report(const Sequence& sequence, const Logits& logits);
+
   Sampler sampler_;
   std::vector<TokenId> banned_;
 };
