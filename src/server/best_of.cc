@@ -36,10 +36,15 @@ class BestOf : public GenerationListener {
     choices_[choice].reason = reason;
   }
   void OnDone(const GenerationTotals& totals) override {
-    size_t number = 0;
-    for (size_t begin = 0; begin < choices_.size(); begin += generated_)
-      for (const size_t choice : Best(begin)) PassOn(choice, number++);
-    listener_->OnDone(totals);
+    GenerationTotals kept = totals;
+    kept.stop_strings.clear();
+    for (size_t begin = 0; begin < choices_.size(); begin += generated_) {
+      for (const size_t choice : Best(begin)) {
+        PassOn(choice, kept.stop_strings.size());
+        kept.stop_strings.push_back(totals.stop_strings[choice]);
+      }
+    }
+    listener_->OnDone(kept);
   }
   void OnError(const Status& status) override { listener_->OnError(status); }
 

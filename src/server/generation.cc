@@ -68,8 +68,15 @@ Status Generation::Submit(std::vector<ChoiceSpec> specs) {
   for (size_t i = 0; i < specs.size(); ++i) {
     choices_.push_back({std::move(specs[i].processor), specs[i].prompt, false});
     prompts_.resize(std::max(prompts_.size(), specs[i].prompt + 1));
-    requests.push_back(std::move(specs[i].request));
-    requests.back().sink = std::make_shared<ChoiceSink>(shared_from_this(), i);
+    auto sink = std::make_shared<ChoiceSink>(shared_from_this(), i);
+    if (specs[i].is_next_beam) {
+      TESSERA_CHECK(!requests.empty() && requests.back().beams.has_value());
+      requests.back().beams->more_sinks.push_back(std::move(sink));
+    } else {
+      requests.push_back(std::move(specs[i].request));
+      requests.back().sink = std::move(sink);
+    }
+    request_of_.push_back(requests.size() - 1);
   }
   open_ = choices_.size();
   totals_.stop_strings.resize(open_);
@@ -84,7 +91,7 @@ Status Generation::Submit(std::vector<ChoiceSpec> specs) {
 
 engine::RequestId Generation::IdOf(size_t choice) {
   const std::lock_guard lock(mutex_);
-  return ids_[choice];
+  return ids_[request_of_[choice]];
 }
 
 void Generation::Cancel(Status why) {

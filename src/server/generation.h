@@ -32,6 +32,8 @@ struct ChoiceSpec {
   engine::Request request;  // Without its sink.
   std::unique_ptr<engine::OutputProcessor> processor;
   size_t prompt = 0;  // Which of the call's prompts, counted from 0 without a gap.
+  /// It gets the next best beam of the request before it, and its own request is not used.
+  bool is_next_beam = false;
 };
 
 struct GenerationTotals {
@@ -109,12 +111,13 @@ class Generation : public std::enable_shared_from_this<Generation> {
   const std::unique_ptr<GenerationListener> listener_;
   RequestRegistry::Key registered_ = 0;  // Set before anything is submitted.
 
-  std::mutex mutex_;  // Guards the next two; held while ids are being made.
-  std::vector<engine::RequestId> ids_;
-  std::optional<Status> cancelled_;  // Why.
+  std::mutex mutex_;                    // Guards the next two; held while ids are being made.
+  std::vector<engine::RequestId> ids_;  // Of the requests.
+  std::optional<Status> cancelled_;     // Why.
 
   // Task thread only, once submitted.
   std::vector<Choice> choices_;
+  std::vector<size_t> request_of_;  // [choices]: which of ids_.
   std::vector<PromptCache> prompts_;
   size_t open_ = 0;
   bool failed_ = false;

@@ -18,6 +18,7 @@ ChoiceSpec MakeChoice(const Context& context, const GenerationFields& fields,
   request.stop = MakeStopParams(fields, context.model, max_tokens);
   request.top_logprobs = fields.top_logprobs;
   request.prompt_logprobs = fields.prompt_logprobs;
+  request.beams = fields.beams;
   request.cache_prompt = fields.cache_prompt;
   request.arrival = arrival;
   const size_t tail = std::min(prompt.size(), kPromptTail);

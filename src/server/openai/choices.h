@@ -15,6 +15,7 @@
 namespace tessera::server::openai {
 
 /// One choice of the call's prompt number `prompt_index`; `stream` counts the choices of one seed.
+/// With beams all but the first of a prompt are to be marked is_next_beam.
 ChoiceSpec MakeChoice(const Context& context, const GenerationFields& fields,
                       const std::vector<engine::TokenId>& prompt, size_t prompt_index,
                       int64_t max_tokens, uint64_t stream, TimePoint arrival);

@@ -140,13 +140,16 @@ class PromptReader {
 
 std::optional<ApiError> ReadAnswerCount(const json::Object& body, CompletionRequest* request) {
   const int64_t n = request->fields.n;
-  request->best_of = IntegerOr(body, "best_of", n);
+  // With beams best_of was their width.
+  request->best_of = request->fields.beams.has_value() ? n : IntegerOr(body, "best_of", n);
   if (request->best_of < n)
     return BadField("best_of",
                     fmt::format("best_of is {}, expected at least n ({})", request->best_of, n));
   if (request->best_of > n && request->fields.stream)
     return BadField("best_of", "the best answers are known at the end; leave out stream");
   // Nothing is generated: there must be something else to answer with.
+  if (request->fields.max_tokens == 0 && request->fields.beams.has_value())
+    return BadField("max_tokens", "max_tokens is 0, expected at least 1 with num_beams");
   if (request->fields.max_tokens == 0 && !request->echo && request->fields.prompt_logprobs < 0)
     return BadField("max_tokens",
                     "max_tokens is 0, expected at least 1; 0 has a meaning with echo or "

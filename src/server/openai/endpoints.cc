@@ -111,8 +111,10 @@ void HandleCompletions(const Context& context, const net::Request& request, cons
         std::max(kCompletionMaxTokensDefault, fields.min_tokens), 1, max_model_len - length));
     prompt_tokens += length;
     kept.insert(kept.end(), static_cast<size_t>(fields.n), prompt);
-    for (int64_t i = 0; i < parsed->best_of; ++i)
+    for (int64_t i = 0; i < parsed->best_of; ++i) {
       choices.push_back(MakeCompletionChoice(context, *parsed, p, max_tokens, stream++, arrival));
+      choices.back().is_next_beam = fields.beams.has_value() && i > 0;
+    }
   }
   auto answer =
       MakeCompletionAnswer(MakeHead(context, "cmpl-", fields), std::move(kept), parsed->echo);
@@ -139,9 +141,11 @@ void HandleChat(const Context& context, const net::Request& request, const Reply
     return Refuse(*error, reply);
   const int64_t max_tokens = fields.max_tokens.value_or(max_model_len - Length(prompt));
   std::vector<ChoiceSpec> choices;
-  for (int64_t i = 0; i < fields.n; ++i)
+  for (int64_t i = 0; i < fields.n; ++i) {
     choices.push_back(
         MakeChoice(context, fields, prompt, 0, max_tokens, static_cast<uint64_t>(i), arrival));
+    choices.back().is_next_beam = fields.beams.has_value() && i > 0;
+  }
   auto answer = MakeChatAnswer(MakeHead(context, "chatcmpl-", fields), choices.size(), prompt);
   Answering answering = MakeResponder(context, std::move(answer), Length(prompt), choices.size(),
                                       fields.stream, reply);

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "base/random.h"
@@ -194,6 +195,51 @@ Problem ReadStreaming(const json::Object& body, GenerationFields* fields) {
   return std::nullopt;
 }
 
+/// Sampling values that mean nothing to a beam search, which draws nothing.
+void WarnOfUnusedByBeams(const json::Object& body, std::vector<Warning>* warnings) {
+  for (const char* name :
+       {"temperature", "top_p", "top_k", "min_p", "typical_p", "xtc_probability", "do_sample"}) {
+    const json::Value* value = json::Find(body, name);
+    if (value == nullptr || (value->is_number() && value->to_number<double>() == 0)) continue;
+    if (value->is_bool() && !value->get_bool()) continue;
+    warnings->push_back(
+        {"normalized", name, fmt::format("beam search draws nothing: {} has no effect", name)});
+  }
+}
+
+/// num_beams as transformers has it; use_beam_search as vLLM, where n or best_of is the width.
+Problem ReadBeams(const json::Object& body, GenerationFields* fields) {
+  const json::Value* switched = json::Find(body, "use_beam_search");
+  const bool is_named = json::Find(body, "num_beams") != nullptr;
+  const bool is_asked = switched != nullptr && switched->get_bool();
+  const int64_t best_of = IntegerOr(body, "best_of", fields->n);
+  const int64_t width = IntegerOr(body, "num_beams", is_asked ? std::max(best_of, fields->n) : 1);
+  if (is_named && switched != nullptr && is_asked != (width > 1))
+    return BadField("num_beams", "num_beams and use_beam_search contradict each other");
+  if (width == 1 && !is_asked) {
+    for (const char* name : {"length_penalty", "early_stopping"})
+      if (json::Find(body, name) != nullptr)
+        fields->warnings.push_back(
+            {"normalized", name, fmt::format("{} has no effect without num_beams", name)});
+    return std::nullopt;
+  }
+  if (width > engine::kBeamsMax)
+    return BadField("num_beams",
+                    fmt::format("{} beams asked, expected at most {}", width, engine::kBeamsMax));
+  if (fields->n > width)
+    return BadField("n", fmt::format("n is {}, expected at most num_beams ({})", fields->n, width));
+  if (is_named && json::Find(body, "best_of") != nullptr)
+    return BadField("best_of", "best_of and num_beams cannot go together");
+  if (!fields->cache_prompt)
+    return BadField("cache_prompt", "beams share what they compute: leave cache_prompt out");
+  engine::BeamParams& beams = fields->beams.emplace();
+  beams.width = static_cast<int>(width);
+  beams.length_penalty = NumberOr(body, "length_penalty", beams.length_penalty);
+  beams.stops_early = BoolOr(body, "early_stopping", beams.stops_early);
+  WarnOfUnusedByBeams(body, &fields->warnings);
+  return std::nullopt;
+}
+
 Problem ReadMaxTokens(const json::Object& body, GenerationFields* fields) {
   const json::Value* older = json::Find(body, "max_tokens");
   const json::Value* newer = json::Find(body, "max_completion_tokens");
@@ -278,8 +324,9 @@ ApiResult<GenerationFields> ReadGenerationFields(const json::Object& body, unsig
   for (Problem problem :
        {ReadMaxTokens(body, &fields), ReadLogitBias(body, vocab_size, &fields.sampling),
         ReadStopStrings(body, &fields.stop_strings),
-        ReadStopIds(body, vocab_size, &fields.stop_ids), ReadDry(body, model, &fields.sampling.dry),
-        ReadLogprobs(body, api, &fields), ReadStreaming(body, &fields), CheckResponseFormat(body)})
+        ReadStopIds(body, vocab_size, &fields.stop_ids), ReadBeams(body, &fields),
+        ReadDry(body, model, &fields.sampling.dry), ReadLogprobs(body, api, &fields),
+        ReadStreaming(body, &fields), CheckResponseFormat(body)})
     if (problem.has_value()) return std::unexpected(*std::move(problem));
   return fields;
 }

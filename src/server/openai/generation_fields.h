@@ -29,6 +29,7 @@ struct GenerationFields {
   bool skip_special = true;
   bool cache_prompt = true;
   int64_t n = 1;
+  std::optional<engine::BeamParams> beams;  // Absent: tokens are drawn, or greedy.
   bool stream = false;
   bool include_usage = false;
   int top_logprobs = -1;     // As engine::Request.

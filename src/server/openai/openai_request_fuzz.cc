@@ -33,6 +33,7 @@ void CheckFields(const openai::GenerationFields& fields, const ServedModel& mode
   request.stop.max_tokens = 1;
   request.top_logprobs = fields.top_logprobs;
   request.prompt_logprobs = fields.prompt_logprobs;
+  request.beams = fields.beams;
   request.sink = std::make_shared<NoSink>();
   tessera::runtime::ModelShape shape;
   shape.vocab_size = model.tokenizer->vocab_size();

@@ -70,6 +70,10 @@ constexpr Field kFields[] = {
     {"response_format", kBoth, Kind::kObject, 0, 0, Use::kUsed, "Only {\"type\": \"text\"} for now."},
     {"prompt_logprobs", kBoth, Kind::kInteger, 0, 20, Use::kUsed, "Log-probabilities of the prompt's tokens and of so many alternatives. Not in a stream."},
     {"best_of", kCompletions, Kind::kInteger, 1, 20, Use::kUsed, "So many answers are generated, the n likeliest (mean log-probability of a token) returned. Not in a stream."},
+    {"num_beams", kBoth, Kind::kInteger, 1, engine::kBeamsMax, Use::kUsed, "More than 1: beam search of that width; the n best answers are returned. It draws nothing."},
+    {"use_beam_search", kBoth, Kind::kBool, 0, 0, Use::kUsed, "Beam search of width n or best_of, as vLLM has it."},
+    {"length_penalty", kBoth, Kind::kNumber, -10, 10, Use::kUsed, "A beam's score is its log-probability / tokens ^ length_penalty (default 1)."},
+    {"early_stopping", kBoth, Kind::kBool, 0, 0, Use::kUsed, "Beam search ends as soon as num_beams answers are complete (default false: when none alive scores better)."},
     {"user", kBoth, Kind::kString, 0, 0, Use::kIgnored, "Who asks."},
     {"safety_identifier", kBoth, Kind::kString, 0, 0, Use::kIgnored, "Who asks."},
     {"prompt_cache_key", kBoth, Kind::kString, 0, 0, Use::kIgnored, "A hint for caches of hosted services."},
@@ -91,7 +95,6 @@ constexpr Field kFields[] = {
     {"web_search_options", kChat, Kind::kAny, 0, 0, Use::kRefused, "Search."},
     {"continue_final_message", kChat, Kind::kAny, 0, 0, Use::kRefused, "Go on within the last message."},
     {"chat_template", kChat | kRender, Kind::kAny, 0, 0, Use::kRefused, "A template of the client's."},
-    {"use_beam_search", kBoth, Kind::kAny, 0, 0, Use::kRefused, "Beam search."},
 };
 // clang-format on
 

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 
 #include "base/json.h"
@@ -198,6 +199,85 @@ TEST(Scoring, BestOfIsCheckedAgainstNAndStream) {
                   .at("logprobs")
                   .is_null())
       << "what decides is not what was asked for";
+}
+
+TEST(Scoring, BeamSearchReturnsItsBestAnswers) {
+  FakeService server(FakeSessionOptions{});
+  const auto post = [&](std::string_view members) {
+    return server.Post(
+        "/v1/completions",
+        fmt::format(R"({{"model":"org/fake","prompt":["q","r"],"max_tokens":5,{}}})", members));
+  };
+  const auto total = [](const json::Value& choice) {
+    double sum = 0;
+    for (const json::Value& value : choice.at("logprobs").at("token_logprobs").as_array())
+      sum += value.to_number<double>();
+    return sum;
+  };
+  const std::string ban = R"("logprobs":0,"ignore_eos":true,)";
+  const json::Object body = post(ban + R"("num_beams":4,"n":3)");
+  ASSERT_EQ(body.at("choices").as_array().size(), 6u);
+  EXPECT_EQ(body.at("usage").at("completion_tokens").as_int64(), 6 * 5);
+  const json::Object greedy = post(ban + R"("temperature":0)");
+  for (size_t p = 0; p < 2; ++p) {
+    double last = 0;
+    for (size_t i = 0; i < 3; ++i) {
+      const json::Value& choice = body.at("choices").at(p * 3 + i);
+      EXPECT_EQ(choice.at("index").as_int64(), static_cast<int64_t>(p * 3 + i));
+      if (i > 0) {
+        EXPECT_LE(total(choice), last) << "best first";
+      }
+      last = total(choice);
+    }
+    EXPECT_GE(total(body.at("choices").at(p * 3)), total(greedy.at("choices").at(p)));
+  }
+  // The two spellings mean the same, and so does a stream.
+  EXPECT_EQ(post(ban + R"("use_beam_search":true,"best_of":4,"n":3)").at("choices"),
+            body.at("choices"));
+  std::map<int64_t, std::string> streamed;
+  for (const std::string& event :
+       server.Stream("/v1/completions",
+                     R"({"model":"org/fake","prompt":["q","r"],"max_tokens":5,"num_beams":4,)"
+                     R"("ignore_eos":true,"n":3,"stream":true})")) {
+    if (event == "[DONE]") continue;
+    const json::Object chunk = json::Parse(event, {}, "event").value().as_object();
+    if (chunk.at("choices").as_array().empty()) continue;
+    const json::Object& choice = chunk.at("choices").at(0).as_object();
+    streamed[choice.at("index").as_int64()] += std::string_view(choice.at("text").as_string());
+  }
+  for (size_t i = 0; i < 6; ++i)
+    EXPECT_EQ(streamed[static_cast<int64_t>(i)],
+              std::string_view(body.at("choices").at(i).at("text").as_string()));
+}
+
+TEST(Scoring, BeamSearchSaysWhatItDoesNotUse) {
+  FakeService server(FakeService::Says("abc"));
+  const json::Object body = server.Post(
+      "/v1/chat/completions", R"({"model":"org/fake","messages":[{"role":"user","content":"x"}],)"
+                              R"("num_beams":2,"top_p":0.5,"temperature":0,"length_penalty":0.5})");
+  EXPECT_EQ(body.at("choices").at(0).at("message").at("content").as_string(), "abc");
+  ASSERT_EQ(body.at("warnings").as_array().size(), 1u);
+  EXPECT_EQ(body.at("warnings").at(0).at("param").as_string(), "top_p");
+  EXPECT_EQ(server.Post("/v1/completions", Completion(R"("length_penalty":2)"))
+                .at("warnings")
+                .at(0)
+                .at("param")
+                .as_string(),
+            "length_penalty");
+  for (const auto& [members, field] : std::map<std::string, std::string>{
+           {R"("num_beams":2,"n":3)", "n"},
+           {R"("num_beams":33)", "num_beams"},
+           {R"("num_beams":4,"use_beam_search":false)", "num_beams"},
+           {R"("num_beams":4,"best_of":4)", "best_of"},
+           {R"("num_beams":4,"cache_prompt":false)", "cache_prompt"},
+           {R"("num_beams":4,"echo":true,"max_tokens":0)", "max_tokens"},
+           {R"("num_beams":4,"length_penalty":11)", "length_penalty"}})
+    EXPECT_EQ(server.Post("/v1/completions", Completion(members), 400)
+                  .at("error")
+                  .at("param")
+                  .as_string(),
+              field)
+        << members;
 }
 
 TEST(Scoring, TheTokenizerIntroducesItself) {
