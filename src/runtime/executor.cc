@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "bundle/buffer_bytes.h"
 #include "kernels/pack.h"
 #include "runtime/limits.h"
 #include "runtime/steps/steps.h"
@@ -12,19 +13,8 @@
 namespace tessera::runtime {
 namespace {
 
+using bundle::BufferBytes;
 using bundle::BufferKind;
-
-uint64_t BufferBytes(BufferKind kind, int64_t rows, int64_t columns) {
-  switch (kind) {
-    case BufferKind::kQuantised:
-      return static_cast<uint64_t>(kernels::QuantisedRowsBytes(rows, columns));
-    case BufferKind::kBFloat16:
-      return static_cast<uint64_t>(kernels::BFloat16RowsBytes(rows, columns));
-    case BufferKind::kFloat:
-      break;
-  }
-  return static_cast<uint64_t>(rows * columns) * sizeof(float);
-}
 
 /// Rows that a step prepares for its matmul, in any form.
 uint64_t PreparedBytes(int64_t rows, int64_t columns) {
@@ -32,6 +22,10 @@ uint64_t PreparedBytes(int64_t rows, int64_t columns) {
                                   BufferBytes(BufferKind::kBFloat16, rows, columns));
   if (columns % kernels::kBlock != 0) return bytes;  // No int8 form, and no weight wants it.
   return std::max(bytes, BufferBytes(BufferKind::kQuantised, rows, columns));
+}
+
+bool IsAttention(const bundle::Step& step) {
+  return std::holds_alternative<bundle::AttentionStep>(step.op);
 }
 
 /// The norm that writes rows of this kind.
@@ -96,6 +90,8 @@ Executor::Executor(const bundle::Program& program, std::vector<BoundWeight> weig
       kernels_(kernels),
       max_rows_(max_rows),
       pool_(pool),
+      segments_(SegmentsOf(program)),
+      gathered_(GatheredBuffers(program, segments_)),
       workers_(static_cast<size_t>(pool->size())),
       shares_(pool->size()) {}
 
@@ -111,9 +107,7 @@ Result<std::unique_ptr<Executor>> Executor::Make(const bundle::Program& program,
   }
   TESSERA_RETURN_IF_ERROR(executor->PlanMemory());
   // Made once: a std::function made for every step might allocate.
-  executor->phase_ = [self = executor.get()](int worker) {
-    self->RunSteps(&self->workers_[static_cast<size_t>(worker)]);
-  };
+  executor->phase_ = [self = executor.get()](int worker) { self->RunSegments(worker); };
   return executor;
 }
 
@@ -121,13 +115,14 @@ Status Executor::PlanMemory() {
   const bundle::Dims& d = dims();
   for (const bundle::Buffer& buffer : program_.buffers)
     buffer_slots_.push_back(arena_.Add(BufferBytes(buffer.kind, max_rows_, buffer.columns)));
-  uint64_t prepared_all = PreparedBytes(max_rows_, d.hidden);
-  uint64_t prepared_few = PreparedBytes(kRedundantRows, d.hidden);
-  for (const bundle::Buffer& buffer : program_.buffers) {
-    prepared_all = std::max(prepared_all, PreparedBytes(max_rows_, buffer.columns));
-    prepared_few = std::max(prepared_few, PreparedBytes(kRedundantRows, buffer.columns));
-  }
-  norm_slot_ = arena_.Add(prepared_all);
+  gathered_slots_.resize(program_.buffers.size());
+  for (const bundle::BufferIndex index : gathered_)
+    gathered_slots_[static_cast<size_t>(index)] =
+        arena_.Add(BufferBytes(BufferKind::kFloat, max_rows_, columns(index)));
+  uint64_t prepared = PreparedBytes(max_rows_, d.hidden);
+  for (const bundle::Buffer& buffer : program_.buffers)
+    prepared = std::max(prepared, PreparedBytes(max_rows_, buffer.columns));
+  norm_slot_ = arena_.Add(prepared);
   logits_slot_ = arena_.Add(BufferBytes(BufferKind::kFloat, max_rows_, d.vocab_size));
   block_max_slot_ =
       arena_.Add(BufferBytes(BufferKind::kFloat, max_rows_, kernels::LogitBlocks(d.vocab_size)));
@@ -136,23 +131,38 @@ Status Executor::PlanMemory() {
   const int64_t group_columns = d.heads / d.kv_heads * d.head_dim;
   tile_floats_ = std::max({kTileFloats, kTileRows * 2 * d.head_dim,
                            kernels::kAttentionRows * group_columns, kTileRows * 3 * 32});
+  return PlanWorkers();
+}
+
+/// Each worker's own memory, and all memory with it.
+Status Executor::PlanWorkers() {
+  const bundle::Dims& d = dims();
+  constexpr int64_t kRows = std::max(kRedundantRows, kStripRows);
+  uint64_t prepared = PreparedBytes(kRows, d.hidden);
+  for (const bundle::Buffer& buffer : program_.buffers)
+    prepared = std::max(prepared, PreparedBytes(kRows, buffer.columns));
   struct Slots {
     Arena::Slot tile, norm, attention;
+    std::vector<Arena::Slot> blocks;
   };
-  std::vector<Slots> slots;
+  std::vector<Slots> slots(workers_.size());
   const int64_t scratch = kernels::AttentionScratchBytes(d.head_dim, d.heads / d.kv_heads);
-  for (size_t i = 0; i < workers_.size(); ++i) {
-    const auto tile_bytes = static_cast<uint64_t>(tile_floats_) * sizeof(float);
-    slots.push_back({arena_.Add(tile_bytes), arena_.Add(prepared_few),
-                     arena_.Add(static_cast<uint64_t>(scratch))});
+  for (Slots& slot : slots) {
+    slot.tile = arena_.Add(static_cast<uint64_t>(tile_floats_) * sizeof(float));
+    slot.norm = arena_.Add(prepared);
+    slot.attention = arena_.Add(static_cast<uint64_t>(scratch));
+    for (const bundle::Buffer& buffer : program_.buffers) {
+      const bool blocks = buffer.kind != BufferKind::kFloat;
+      slot.blocks.push_back(
+          arena_.Add(blocks ? BufferBytes(buffer.kind, kStripRows, buffer.columns) : 0));
+    }
   }
   TESSERA_RETURN_IF_ERROR(arena_.Commit());
   for (size_t i = 0; i < workers_.size(); ++i) {
-    workers_[i].index = static_cast<int>(i);
-    workers_[i].count = pool_->size();
     workers_[i].tile = arena_.As<float>(slots[i].tile);
     workers_[i].norm = arena_.At(slots[i].norm);
     workers_[i].attention = arena_.At(slots[i].attention);
+    for (const Arena::Slot slot : slots[i].blocks) workers_[i].blocks.push_back(arena_.At(slot));
   }
   return {};
 }
@@ -165,11 +175,69 @@ void Executor::Run(const StepRows& rows) {
   rows_ = nullptr;
 }
 
-void Executor::RunSteps(Worker* worker) {
-  const size_t steps = program_.steps.size();
-  for (size_t i = 0; i < steps; ++i) {
-    std::visit([&](const auto& op) { RunOp(*this, op, worker); }, program_.steps[i].op);
-    if (i + 1 < steps) pool_->Barrier(worker->index);
+void Executor::RunSegments(int index) {
+  Worker* worker = &workers_[static_cast<size_t>(index)];
+  bool first = true;
+  for (const Segment& segment : segments_) {
+    const bool fewer = rows_->wanted().rows() < rows_->all().rows();
+    worker->gathered = segment.wanted_only && fewer;
+    worker->view = worker->gathered ? &rows_->wanted() : &rows_->all();
+    if (worker->view->rows() == 0) continue;  // Nobody wants logits.
+    if (!first) pool_->Barrier(index);
+    first = false;
+    worker->index = index;
+    worker->count = pool_->size();
+    worker->row = 0;
+    worker->rows = worker->view->rows();
+    if (segment.strips && worker->view->has_strips()) {
+      RunStrips(segment, worker);
+    } else {
+      RunShared(segment, worker);
+    }
+  }
+}
+
+void Executor::RunShared(const Segment& segment, Worker* worker) {
+  // The attention that begins a segment does not touch what is gathered.
+  if (worker->gathered && IsAttention(program_.steps[segment.begin])) Gather(*worker);
+  for (size_t i = segment.begin; i < segment.end; ++i) {
+    if (i > segment.begin) pool_->Barrier(worker->index);
+    RunStep(i, worker);
+  }
+}
+
+void Executor::RunStrips(const Segment& segment, Worker* worker) {
+  const int index = worker->index;
+  const uint64_t phase = ++worker->phase;
+  const auto strips_of = [&](int owner) { return std::ssize(worker->view->StripsOf(owner)); };
+  worker->alone = true;
+  worker->index = 0;
+  worker->count = 1;
+  for (;;) {
+    const WorkShares::Piece piece = shares_.Take(index, phase, 1, strips_of);
+    if (piece.empty()) break;
+    const Strip& strip = worker->view->StripsOf(piece.owner)[static_cast<size_t>(piece.begin)];
+    worker->row = strip.row;
+    worker->rows = strip.rows;
+    if (worker->gathered) Gather(*worker);
+    for (size_t i = segment.begin; i < segment.end; ++i) RunStep(i, worker);
+  }
+  worker->alone = false;
+}
+
+void Executor::RunStep(size_t step, Worker* worker) {
+  std::visit([&](const auto& op) { RunOp(*this, op, worker); }, program_.steps[step].op);
+}
+
+void Executor::Gather(const Worker& worker) const {
+  const Worker::Range share = worker.Share(worker.rows);
+  for (const bundle::BufferIndex index : gathered_) {
+    const int64_t width = columns(index);
+    float* out = floats(index, worker);
+    for (int64_t row = share.begin; row < share.end; ++row) {
+      const int32_t from = rows_->logit_rows()[static_cast<size_t>(worker.row + row)];
+      std::copy_n(step_floats(index) + from * width, width, out + row * width);
+    }
   }
 }
 
@@ -200,14 +268,26 @@ int64_t Executor::columns(bundle::BufferIndex index) const {
   return program_.buffers[static_cast<size_t>(index)].columns;
 }
 
-float* Executor::floats(bundle::BufferIndex index) const {
+float* Executor::floats(bundle::BufferIndex index, const Worker& worker) const {
+  TESSERA_DCHECK(kind(index) == BufferKind::kFloat);
+  const auto at = static_cast<size_t>(index);
+  const bool gathered = worker.gathered && gathered_slots_[at].has_value();
+  float* buffer = arena_.As<float>(gathered ? *gathered_slots_[at] : buffer_slots_[at]);
+  return buffer + worker.row * columns(index);
+}
+
+const float* Executor::step_floats(bundle::BufferIndex index) const {
   TESSERA_DCHECK(kind(index) == BufferKind::kFloat);
   return arena_.As<float>(buffer_slots_[static_cast<size_t>(index)]);
 }
 
-Activations Executor::activations(bundle::BufferIndex index) const {
-  return Activations::In(arena_.At(buffer_slots_[static_cast<size_t>(index)]), kind(index),
-                         rows_->rows(), columns(index));
+Activations Executor::activations(bundle::BufferIndex index, const Worker& worker) const {
+  const auto at = static_cast<size_t>(index);
+  std::byte* memory = kind(index) == BufferKind::kFloat
+                          ? reinterpret_cast<std::byte*>(floats(index, worker))
+                      : worker.alone ? worker.blocks[at]
+                                     : arena_.At(buffer_slots_[at]);
+  return Activations::In(memory, kind(index), worker.rows, columns(index));
 }
 
 void Executor::Convert(const float* x, int64_t ldx, int64_t columns, int64_t rows,
@@ -220,13 +300,16 @@ void Executor::Convert(const float* x, int64_t ldx, int64_t columns, int64_t row
   kernels_.quantise({.x = x, .ldx = ldx, .k = columns, .row_end = rows, .out = to.q});
 }
 
+std::byte* Executor::PreparedRows(int64_t rows, const Worker& worker) const {
+  return rows > kRedundantRows && !worker.alone ? arena_.At(norm_slot_) : worker.norm;
+}
+
 Activations Executor::Input(bundle::BufferIndex index, BufferKind kind, Worker* worker) {
-  const Activations in = activations(index);
+  const Activations in = activations(index, *worker);
   if (in.kind == kind) return in;
-  const int64_t rows = rows_->rows(), width = columns(index);
+  const int64_t rows = worker->rows, width = columns(index);
   const bool shared = rows > kRedundantRows && worker->count > 1;
-  std::byte* memory = rows > kRedundantRows ? arena_.At(norm_slot_) : worker->norm;
-  const Activations result = Activations::In(memory, kind, rows, width);
+  const Activations result = Activations::In(PreparedRows(rows, *worker), kind, rows, width);
   const Worker::Range share = shared ? worker->Share(rows) : Worker::Range{0, rows};
   if (share.begin < share.end)
     Convert(in.From(share.begin).x, width, width, share.end - share.begin,
@@ -238,10 +321,10 @@ Activations Executor::Input(bundle::BufferIndex index, BufferKind kind, Worker* 
 Activations Executor::NormInput(bundle::BufferIndex in, const bundle::Norm& norm, BufferKind kind,
                                 std::span<const int32_t> listed_rows, Worker* worker) {
   const int64_t hidden = columns(in);
-  const bool listed = listed_rows.data() != nullptr;
-  const int64_t rows = listed ? std::ssize(listed_rows) : rows_->rows();
+  const bool listed = listed_rows.data() != nullptr && std::ssize(listed_rows) < worker->rows;
+  const int64_t rows = listed ? std::ssize(listed_rows) : worker->rows;
   const bool shared = rows > kRedundantRows && worker->count > 1;
-  std::byte* memory = rows > kRedundantRows ? arena_.At(norm_slot_) : worker->norm;
+  std::byte* memory = PreparedRows(rows, *worker);
 
   kernels::RmsNormArgs args;
   args.weight = weight(norm.weight).vector();
@@ -252,7 +335,7 @@ Activations Executor::NormInput(bundle::BufferIndex in, const bundle::Norm& norm
   const Activations result = Activations::In(memory, kind, rows, hidden);
   const kernels::RmsNormFn run = NormFor(kernels_, kind);
   const Worker::Range share = shared ? worker->Share(rows) : Worker::Range{0, rows};
-  const float* x = floats(in);
+  const float* x = floats(in, *worker);
   const auto normalise = [&](int64_t from_row, int64_t to_row, int64_t count) {
     const Activations to = result.From(to_row);
     args.x = x + from_row * hidden;

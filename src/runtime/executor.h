@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Executor: runs the fused steps of a program over the rows of a StepRows, all workers together.
-// Between two steps there is one barrier; a step that needs one inside says so. Which worker
-// computes a value, and beside which others, is left to chance (work_shares.h): every value is
-// computed by one kernel call in an order that does not depend on the split. That is the
+// Executor: runs the fused steps of a program over the rows of a StepRows. Either all workers share
+// every step by columns, with one barrier after each (a step that needs one inside says so), or
+// each carries strips of rows through whole segments (row_view.h, segments.h), with one barrier
+// after each of those. From the last attention on only rows that want logits are computed. Which
+// worker computes a value, and beside which others, is left to chance (work_shares.h): every value
+// is computed by one kernel call in an order that does not depend on the split. That is the
 // determinism rule (docs: ARCHITECTURE, kernels/matmul.h).
 //
 // One owner thread calls Run. Memory is planned and reserved in Make.
@@ -11,7 +13,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -22,6 +26,7 @@
 #include "runtime/arena.h"
 #include "runtime/kv_memory.h"
 #include "runtime/rope_cache.h"
+#include "runtime/segments.h"
 #include "runtime/step_rows.h"
 #include "runtime/weights.h"
 #include "runtime/work_shares.h"
@@ -50,12 +55,19 @@ struct WorkCounters {
   uint64_t attention_macs = 0;
 };
 
-/// One thread's part of a step. Cache-line aligned: counters are written in the inner phases.
+/// One thread's part of a step: its share of rows [row, row + rows) of the view. Cache-line
+/// aligned: counters are written in the inner phases.
 struct alignas(64) Worker {
-  int index = 0;
+  int index = 0;  // Of those that share the rows; 0 of 1 when the rows are a strip.
   int count = 1;
+  bool alone = false;  // The rows are a strip.
+  const RowView* view = nullptr;
+  bool gathered = false;  // The view is StepRows::wanted().
+  int64_t row = 0;
+  int64_t rows = 0;
   float* tile = nullptr;           // Output tile, see Executor::tile_floats().
-  std::byte* norm = nullptr;       // Normalised rows, up to kRedundantRows.
+  std::byte* norm = nullptr;       // Normalised rows, up to kRedundantRows or of a strip.
+  std::vector<std::byte*> blocks;  // By buffer: rows of a strip, of buffers that are blocks.
   std::byte* attention = nullptr;  // Scratch of the attention kernel.
   uint64_t phase = 0;              // Of the shares; the same in all workers between two barriers.
   WorkCounters counters;           // Since the executor was made.
@@ -102,9 +114,12 @@ class Executor {
 
   bundle::BufferKind kind(bundle::BufferIndex index) const;
   int64_t columns(bundle::BufferIndex index) const;
-  float* floats(bundle::BufferIndex index) const;
-  /// The buffer's rows of this step.
-  Activations activations(bundle::BufferIndex index) const;
+  /// The buffer's rows at work, of kind f32.
+  float* floats(bundle::BufferIndex index, const Worker& worker) const;
+  /// The same of any kind.
+  Activations activations(bundle::BufferIndex index, const Worker& worker) const;
+  /// All rows of the step, as the segments that had them all wrote them.
+  const float* step_floats(bundle::BufferIndex index) const;
   /// Rows [0, rows) and `columns` columns of x to the front of `to`, which is not of kind f32.
   void Convert(const float* x, int64_t ldx, int64_t columns, int64_t rows,
                const Activations& to) const;
@@ -114,8 +129,8 @@ class Executor {
   /// rows.
   Activations Input(bundle::BufferIndex index, bundle::BufferKind kind, Worker* worker);
 
-  /// Normalises the float buffer for a matmul that reads `kind`: rows [0, rows) of the step, or the
-  /// rows listed. Every worker calls it; passes a barrier when there are many rows.
+  /// Normalises the float buffer for a matmul that reads `kind`: the rows at work, or of those the
+  /// rows listed. Every worker calls it; passes a barrier when many rows are shared.
   Activations NormInput(bundle::BufferIndex in, const bundle::Norm& norm, bundle::BufferKind kind,
                         std::span<const int32_t> listed_rows, Worker* worker);
 
@@ -131,7 +146,15 @@ class Executor {
   Executor(const bundle::Program& program, std::vector<BoundWeight> weights, KvMemory* kv,
            const kernels::RowKernels& kernels, int64_t max_rows, ThreadPool* pool);
   Status PlanMemory();
-  void RunSteps(Worker* worker);
+  Status PlanWorkers();
+  void RunSegments(int index);
+  void RunShared(const Segment& segment, Worker* worker);
+  void RunStrips(const Segment& segment, Worker* worker);
+  void RunStep(size_t step, Worker* worker);
+  /// Where to put rows that are prepared for a matmul.
+  std::byte* PreparedRows(int64_t rows, const Worker& worker) const;
+  /// The worker's share of the rows at work, of every gathered buffer.
+  void Gather(const Worker& worker) const;
 
   const bundle::Program& program_;
   const std::vector<BoundWeight> weights_;
@@ -141,8 +164,11 @@ class Executor {
   ThreadPool* const pool_;
   std::vector<RopeCache> ropes_;
   Arena arena_;
+  const std::vector<Segment> segments_;
+  const std::vector<bundle::BufferIndex> gathered_;
   std::vector<Arena::Slot> buffer_slots_;
-  Arena::Slot norm_slot_ = 0;  // Prepared rows of a step with many.
+  std::vector<std::optional<Arena::Slot>> gathered_slots_;  // By buffer.
+  Arena::Slot norm_slot_ = 0;                               // Prepared rows of a step with many.
   Arena::Slot logits_slot_ = 0;
   Arena::Slot block_max_slot_ = 0;
   int64_t tile_floats_ = 0;

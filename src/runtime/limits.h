@@ -17,6 +17,16 @@ inline constexpr int64_t kRedundantRows = 8;
 /// Rows that go through one matmul call: their int8 activations (576 to 4096 inputs) and the
 /// output tile stay in L2 while the weights of the worker's columns stream through.
 inline constexpr int64_t kTileRows = 128;
+/// Rows of a strip at the most (row_view.h): a tile of the widest matmul kernel.
+inline constexpr int64_t kStripRows = 64;
+static_assert(kStripRows <= kTileRows);
+/// Rows that a step must have for each worker to run in strips: shorter ones reuse weights too
+/// little.
+inline constexpr int64_t kLeastStripRows = 32;
+/// By how much the busiest worker's strips may exceed the average; more, and barriers cost less.
+inline constexpr int64_t kStripSlackPercent = 5;
+/// Weights of a layer up to which strips pay: each worker streams all of them for every strip.
+inline constexpr int64_t kStripWeightBytes = int64_t{8} << 20;
 /// Floats of a worker's output tile: 128 KiB, a quarter of a 512 KiB L2.
 inline constexpr int64_t kTileFloats = 32 * 1024;
 

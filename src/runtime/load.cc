@@ -137,7 +137,8 @@ Result<std::unique_ptr<Session>> CpuSession::Make(bundle::Bundle bundle,
       session->executor_,
       Executor::Make(program, std::move(weights), session->kv_.get(),
                      kernels::SelectRowKernels(isa), options.max_rows, session->pool_.get()));
-  session->rows_ = std::make_unique<StepRows>(dims, options.max_rows, session->kv_->pages());
+  session->rows_ = std::make_unique<StepRows>(dims, options.max_rows, session->kv_->pages(),
+                                              StripPolicyOf(program));
   session->may_split_heads_ = MaySplitHeads(program);
   const int64_t page_bytes = session->kv_->layout().PageBytes();
   session->shape_ = {

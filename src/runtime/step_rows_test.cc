@@ -41,7 +41,7 @@ TEST_F(StepRowsTest, ItemsCoverEveryRowAndHeadOnce) {
       Fill({ChunkOf(1, 4000), ChunkOf(37, 0), ChunkOf(5, 100)}, workers, split);
       std::vector<int> seen(static_cast<size_t>(rows_.rows() * kDims.heads), 0);
       for (int worker = 0; worker < workers; ++worker) {
-        for (const AttentionItem& item : rows_.ItemsOf(worker, workers)) {
+        for (const AttentionItem& item : rows_.all().ItemsOf(worker, workers)) {
           EXPECT_LE(item.range.rows, 16);
           for (int64_t row = 0; row < item.range.rows; ++row)
             for (int64_t head = 0; head < item.heads; ++head)
@@ -58,7 +58,7 @@ TEST_F(StepRowsTest, SharesOfADecodeRowAreBalanced) {
   Fill({ChunkOf(1, 1000)}, 2, true);
   int64_t heads[2] = {0, 0};
   for (int worker = 0; worker < 2; ++worker)
-    for (const AttentionItem& item : rows_.ItemsOf(worker, 2)) heads[worker] += item.heads;
+    for (const AttentionItem& item : rows_.all().ItemsOf(worker, 2)) heads[worker] += item.heads;
   EXPECT_EQ(heads[0], 3);
   EXPECT_EQ(heads[1], 3);
 }

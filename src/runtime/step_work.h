@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // StepWork: what a step of a program must do at the least, from the program alone: every weight it
-// needs read once, K and V of every sequence read once, the multiply-accumulates of its rows.
+// needs read once, K and V of every sequence read once, the multiply-accumulates of its rows. From
+// the last attention on only rows that want logits have to be computed.
 // Against SessionStats it says what an implementation does twice; divided by a machine's rates it
 // is the bound of the step's time:
 //
@@ -28,7 +29,7 @@ namespace tessera::runtime {
 struct ChunkShape {
   int64_t start = 0;
   int64_t rows = 1;
-  int64_t logit_rows = 1;
+  int64_t logit_rows = 1;  // The last ones.
 };
 
 struct StepWork {
@@ -60,7 +61,12 @@ class ProgramWork {
     uint64_t bytes_per_position = 0;
   };
 
+  /// Of the last `rows` rows of the chunk.
+  static void AddAttention(const Attention& attention, const ChunkShape& chunk, int64_t rows,
+                           StepWork* work);
+
   Part layers_;
+  Part last_;  // What comes after the last attention.
   Part head_;
   std::vector<Attention> attentions_;
 };

@@ -13,8 +13,9 @@ using tensor::DType;
 constexpr int64_t kHidden = 64, kHeads = 4, kKvHeads = 2, kHeadDim = 16, kFfn = 96,
                   kVocabulary = 40;
 
-/// One layer; q, k and v in one matrix, gate and up in one, as the compiler writes them.
-bundle::Program OneLayer(int64_t window) {
+/// Layers with the same weights; q, k and v in one matrix, gate and up in one, as the compiler
+/// writes them.
+bundle::Program Layers(int layers, int64_t window) {
   bundle::Program program;
   program.dims = {kHidden, kVocabulary, 1, kHeads, kKvHeads, kHeadDim, 128, 32};
   const auto add = [&](DType dtype, int64_t n, int64_t k, int64_t bytes) {
@@ -33,15 +34,22 @@ bundle::Program OneLayer(int64_t window) {
   head.weight = add(DType::kQ6_K, kVocabulary, kHidden, 4);
   bundle::EmbedStep embed;
   embed.table = head.weight;  // Tied: reading one row of it is not counted.
-  program.steps = {{"", embed, "", ""},   {"", qkv, "", ""},   {"", attention, "", ""},
-                   {"", project, "", ""}, {"", gated, "", ""}, {"", head, "", ""}};
+  program.steps = {{"", embed, "", ""}};
+  for (int i = 0; i < layers; ++i)
+    program.steps.insert(
+        program.steps.end(),
+        {{"", qkv, "", ""}, {"", attention, "", ""}, {"", project, "", ""}, {"", gated, "", ""}});
+  program.steps.push_back({"", head, "", ""});
   return program;
+}
+bundle::Program OneLayer(int64_t window) {
+  return Layers(1, window);
 }
 
 TEST(ProgramWork, ReadsEachWeightOnceAndTheHeadForLogitsOnly) {
   const ProgramWork work(OneLayer(0));
   const ChunkShape without[] = {{0, 8, 0}};
-  EXPECT_EQ(work.Of(without).weight_bytes, 1230u);
+  EXPECT_EQ(work.Of(without).weight_bytes, 1000u);  // K and V; the rest of the last layer is not.
   EXPECT_EQ(work.Of(without).matmul_macs.count(DType::kQ6_K), 0u);
   const ChunkShape with[] = {{0, 8, 1}, {3, 2, 0}};
   EXPECT_EQ(work.Of(with).weight_bytes, 1234u);
@@ -50,13 +58,28 @@ TEST(ProgramWork, ReadsEachWeightOnceAndTheHeadForLogitsOnly) {
 TEST(ProgramWork, CountsMultiplyAccumulatesByFormat) {
   const ChunkShape chunks[] = {{0, 2, 1}, {7, 1, 1}};
   const StepWork work = ProgramWork(OneLayer(0)).Of(chunks);
-  EXPECT_EQ(work.matmul_macs.at(DType::kQ4_0), 3u * (128 + 2 * kFfn) * kHidden);
-  EXPECT_EQ(work.matmul_macs.at(DType::kQ8_0), 3u * 64 * kHidden);
+  EXPECT_EQ(work.matmul_macs.at(DType::kQ4_0), (3u * 128 + 2u * 2 * kFfn) * kHidden);
+  EXPECT_EQ(work.matmul_macs.at(DType::kQ8_0), 2u * 64 * kHidden);
   EXPECT_EQ(work.matmul_macs.at(DType::kQ6_K), 2u * kVocabulary * kHidden);
-  // Rows at positions 0, 1 and 7 see 1, 2 and 8 positions.
-  EXPECT_EQ(work.attention_macs, 11u * 2 * kHeads * kHeadDim);
-  EXPECT_EQ(work.macs(), 3u * (128 + 2 * kFfn) * kHidden + 3u * 64 * kHidden +
-                             2u * kVocabulary * kHidden + 11u * 2 * kHeads * kHeadDim);
+  // The rows with logits, at positions 1 and 7, see 2 and 8 positions.
+  EXPECT_EQ(work.attention_macs, 10u * 2 * kHeads * kHeadDim);
+  EXPECT_EQ(work.macs(), (3u * 128 + 2u * 2 * kFfn) * kHidden + 2u * 64 * kHidden +
+                             2u * kVocabulary * kHidden + 10u * 2 * kHeads * kHeadDim);
+}
+
+TEST(ProgramWork, AfterTheLastAttentionOnlyRowsWithLogitsCount) {
+  const ProgramWork work(Layers(3, 0));
+  const ChunkShape prompt[] = {{0, 4, 1}}, all[] = {{0, 4, 4}}, none[] = {{0, 4, 0}};
+  // Rows at positions 0 to 3 see 10 positions, the last of them 4.
+  const uint64_t attention = 2 * kHeads * kHeadDim;
+  EXPECT_EQ(work.Of(all).attention_macs, 30 * attention);
+  EXPECT_EQ(work.Of(prompt).attention_macs, 24 * attention);
+  EXPECT_EQ(work.Of(none).attention_macs, 20 * attention);
+  const uint64_t position = 2 * kKvHeads * kHeadDim * 2;
+  EXPECT_EQ(work.Of(prompt).kv_bytes, 12 * position);
+  EXPECT_EQ(work.Of(none).kv_bytes, 8 * position);
+  EXPECT_EQ(work.Of(all).matmul_macs.at(DType::kQ8_0), 3u * 4 * 64 * kHidden);
+  EXPECT_EQ(work.Of(prompt).matmul_macs.at(DType::kQ8_0), (2u * 4 + 1) * 64 * kHidden);
 }
 
 TEST(ProgramWork, Int8KeysAndValuesAreAByteEachAndTwoScalesAHead) {
@@ -66,7 +89,7 @@ TEST(ProgramWork, Int8KeysAndValuesAreAByteEachAndTwoScalesAHead) {
 }
 
 TEST(ProgramWork, ReadsKeysAndValuesOnceASequence) {
-  const ChunkShape chunks[] = {{100, 4, 1}, {9, 1, 1}};
+  const ChunkShape chunks[] = {{100, 4, 4}, {9, 1, 1}};
   const uint64_t position = 2 * kKvHeads * kHeadDim * 2;
   EXPECT_EQ(ProgramWork(OneLayer(0)).Of(chunks).kv_bytes, (104 + 10) * position);
   // Rows 100 to 103 with a window of 16 see positions 85 to 103.

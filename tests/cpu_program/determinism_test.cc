@@ -125,6 +125,30 @@ TEST_P(Determinism, RandomChunkingsOnRandomPagesEqualOneChunk) {
   }
 }
 
+/// From the last attention on, only rows that want logits are computed, put together without gaps.
+TEST_P(Determinism, RowsThatWantNoLogitsChangeNothing) {
+  const std::span<const int32_t> prompt(c().prompt);
+  const size_t some = prompt.size() / 2;
+  for (const int threads : {1, 2}) {
+    const auto session = c().Load({.threads = threads});
+    ASSERT_NE(session, nullptr);
+    const auto vocabulary = static_cast<size_t>(session->shape().vocab_size);
+    const int64_t pages = std::ssize(prompt) / session->shape().page_tokens + 1;
+    Sequence last(session.get(), 0, pages), all(session.get(), static_cast<int32_t>(pages), pages),
+        none(session.get(), static_cast<int32_t>(2 * pages), pages);
+    const runtime::Chunk chunks[] = {
+        last.Next(prompt, runtime::Chunk::Logits::kLast), all.Next(prompt.first(some)),
+        none.Next(prompt.first(prompt.size() - 1), runtime::Chunk::Logits::kNone)};
+    const auto logits = session->Step(chunks);
+    ASSERT_TRUE(logits.has_value()) << logits.error().ToString();
+    ASSERT_EQ(logits->size(), (1 + some) * vocabulary);
+    const std::span<const float> expected(c().expected), last_row = expected.last(vocabulary);
+    EXPECT_TRUE(std::ranges::equal(logits->first(vocabulary), last_row));
+    EXPECT_TRUE(std::ranges::equal(logits->subspan(vocabulary), expected.first(some * vocabulary)));
+    EXPECT_TRUE(std::ranges::equal(none.Feed(prompt.last(1), 1), last_row));
+  }
+}
+
 TEST_P(Determinism, EveryThreadCountGivesTheSame) {
   for (const int threads : Scaled<std::vector<int>>({2, 3, 5}, {3})) {
     const auto session = c().Load({.threads = threads});

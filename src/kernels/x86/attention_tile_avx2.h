@@ -190,10 +190,15 @@ struct AttentionAvx2 {
     for (int64_t i = 0; i < count; i += 8) _mm256_storeu_ps(to + i, LoadKv8(from + i));
   }
 
-  template <bool kScaled>
-  TESSERA_KERNEL_INLINE void Softmax(const SoftmaxArgs& a, float* scores, float* m, float* sum,
-                                     float* o) {
-    SoftmaxChunk8<kScaled>(a, scores, m, sum, o);
+  /// Softmax of `count` queries, whose arguments args_of(i) gives; their scores stand
+  /// kAttentionChunk apart, their o head_dim.
+  template <bool kScaled, class ArgsOf>
+  TESSERA_KERNEL_INLINE void Softmaxes(int64_t count, const ArgsOf& args_of, float* scores,
+                                       float* m, float* sum, float* o) {
+    for (int64_t i = 0; i < count; ++i) {
+      const SoftmaxArgs a = args_of(i);
+      SoftmaxChunk8<kScaled>(a, scores + i * kAttentionChunk, m + i, sum + i, o + i * a.head_dim);
+    }
   }
 };
 

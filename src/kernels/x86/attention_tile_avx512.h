@@ -112,12 +112,29 @@ TESSERA_KERNEL_INLINE __m512 FinishScore16(__m512 s, const SoftmaxArgs& a) {
   return s;
 }
 
+/// Which positions of the chunk count.
+TESSERA_KERNEL_INLINE uint64_t InsideMask(const SoftmaxArgs& a) {
+  return (~uint64_t{0} >> (kAttentionChunk - a.to)) & (~uint64_t{0} << a.from);
+}
+
+/// o *= factor.
+TESSERA_KERNEL_INLINE void Rescale16(float* o, int64_t head_dim, float factor) {
+  const __m512 f = _mm512_set1_ps(factor);
+  int64_t d = 0;
+  for (; d + 16 <= head_dim; d += 16) {
+    _mm512_storeu_ps(o + d, _mm512_mul_ps(_mm512_loadu_ps(o + d), f));
+  }
+  if (d < head_dim) {
+    _mm256_storeu_ps(o + d, _mm256_mul_ps(_mm256_loadu_ps(o + d), _mm512_castps512_ps256(f)));
+  }
+}
+
 /// As SoftmaxChunk8, the eight partial sums included.
 template <bool kScaled>
 TESSERA_KERNEL_INLINE void SoftmaxChunk16(const SoftmaxArgs& a, float* scores, float* m, float* sum,
                                           float* o) {
   constexpr int kVectors = kAttentionChunk / 16;
-  const uint64_t inside = (~uint64_t{0} >> (kAttentionChunk - a.to)) & (~uint64_t{0} << a.from);
+  const uint64_t inside = InsideMask(a);
   const __m512 lowest = _mm512_set1_ps(-std::numeric_limits<float>::infinity());
   __m512 s[kVectors];
   TESSERA_UNROLL
@@ -153,9 +170,77 @@ TESSERA_KERNEL_INLINE void SoftmaxChunk16(const SoftmaxArgs& a, float* scores, f
   }
   const __m256 f = ExpAvx2(_mm256_set1_ps(before - now));
   *sum = __builtin_fmaf(*sum, _mm256_cvtss_f32(f), Sum8Avx2(lanes));
-  for (int64_t d = 0; d < a.head_dim; d += 8) {
-    _mm256_storeu_ps(o + d, _mm256_mul_ps(_mm256_loadu_ps(o + d), f));
+  Rescale16(o, a.head_dim, _mm256_cvtss_f32(f));
+}
+
+/// Sums of eight, in the order of elementwise.h, of sixteen vectors. `folded` has v[i] + v[i + 4]
+/// of each, four after four.
+TESSERA_KERNEL_INLINE __m512 Sums16(const float* folded) {
+  __m512 s[4];
+  TESSERA_UNROLL
+  for (int i = 0; i < 4; ++i) {
+    const __m512 v = _mm512_load_ps(folded + 16 * i);
+    s[i] = _mm512_add_ps(v, _mm512_permute_ps(v, 0x4e));
+    s[i] = _mm512_add_ps(s[i], _mm512_permute_ps(s[i], 0xb1));
   }
+  // One lane of each four.
+  const __m512i pick = _mm512_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28, 0, 0, 0, 0, 0, 0, 0, 0);
+  const __m512 low = _mm512_permutex2var_ps(s[0], pick, s[1]);
+  const __m512 high = _mm512_permutex2var_ps(s[2], pick, s[3]);
+  return _mm512_insertf32x8(low, _mm512_castps512_ps256(high), 1);
+}
+
+/// As SoftmaxChunk16 for sixteen queries: what a query has one of (maximum, factor, sum) is a lane.
+template <bool kScaled, class ArgsOf>
+TESSERA_KERNEL_INLINE void SoftmaxOf16(const ArgsOf& args_of, float* scores, float* m, float* sum,
+                                       float* o) {
+  constexpr int kVectors = kAttentionChunk / 16;
+  const __m512 lowest = _mm512_set1_ps(-std::numeric_limits<float>::infinity());
+  __m512 largest[16];
+  for (int64_t i = 0; i < 16; ++i) {
+    const SoftmaxArgs a = args_of(i);
+    const uint64_t inside = InsideMask(a);
+    float* to = scores + i * kAttentionChunk;
+    __m512 most = lowest;
+    TESSERA_UNROLL
+    for (int j = 0; j < kVectors; ++j) {
+      __m512 s = _mm512_loadu_ps(to + 16 * j);
+      if constexpr (kScaled) s = _mm512_mul_ps(s, _mm512_loadu_ps(a.k_scale[j]));
+      s = FinishScore16(s, a);
+      _mm512_storeu_ps(to + 16 * j, s);
+      most = _mm512_mask_max_ps(most, static_cast<__mmask16>(inside >> (16 * j)), most, s);
+    }
+    largest[i] = most;
+  }
+  const __m512 before = _mm512_loadu_ps(m);
+  const __m512 now = _mm512_max_ps(ReduceEach16<MaxFloats>(largest), before);
+  const __m512 factors = ExpOfNegative(0xffff, _mm512_sub_ps(before, now));
+  alignas(64) float shift[16], factor[16], folded[64];
+  _mm512_store_ps(shift, now);
+  _mm512_store_ps(factor, factors);
+  for (int64_t i = 0; i < 16; ++i) {
+    const SoftmaxArgs a = args_of(i);
+    const uint64_t inside = InsideMask(a);
+    float* to = scores + i * kAttentionChunk;
+    __m256 lanes = _mm256_setzero_ps();
+    TESSERA_UNROLL
+    for (int j = 0; j < kVectors; ++j) {
+      const __m512 x = _mm512_sub_ps(_mm512_loadu_ps(to + 16 * j), _mm512_set1_ps(shift[i]));
+      const __m512 e = ExpOfNegative(static_cast<__mmask16>(inside >> (16 * j)), x);
+      lanes = _mm256_add_ps(lanes, _mm512_castps512_ps256(e));
+      lanes = _mm256_add_ps(lanes, _mm512_extractf32x8_ps(e, 1));
+      if constexpr (kScaled) {
+        _mm512_storeu_ps(to + 16 * j, _mm512_mul_ps(e, _mm512_loadu_ps(a.v_scale[j])));
+      } else {
+        _mm512_storeu_ps(to + 16 * j, e);
+      }
+    }
+    _mm_store_ps(folded + 4 * i,
+                 _mm_add_ps(_mm256_castps256_ps128(lanes), _mm256_extractf128_ps(lanes, 1)));
+    Rescale16(o + i * a.head_dim, a.head_dim, factor[i]);
+  }
+  _mm512_storeu_ps(m, now);
+  _mm512_storeu_ps(sum, _mm512_fmadd_ps(_mm512_loadu_ps(sum), factors, Sums16(folded)));
 }
 
 /// The inner loops for 512 bits, as attention_walk.h uses them: 6 queries by 4 vectors are 24 of 32
@@ -190,10 +275,18 @@ struct AttentionAvx512 {
     for (int64_t i = 0; i < count; i += 16) _mm512_storeu_ps(to + i, LoadKv16(from + i));
   }
 
-  template <bool kScaled>
-  TESSERA_KERNEL_INLINE void Softmax(const SoftmaxArgs& a, float* scores, float* m, float* sum,
-                                     float* o) {
-    SoftmaxChunk16<kScaled>(a, scores, m, sum, o);
+  template <bool kScaled, class ArgsOf>
+  TESSERA_KERNEL_INLINE void Softmaxes(int64_t count, const ArgsOf& args_of, float* scores,
+                                       float* m, float* sum, float* o) {
+    int64_t i = 0;
+    for (; i + 16 <= count; i += 16) {
+      SoftmaxOf16<kScaled>([&](int64_t j) { return args_of(i + j); }, scores + i * kAttentionChunk,
+                           m + i, sum + i, o + i * args_of(i).head_dim);
+    }
+    for (; i < count; ++i) {
+      const SoftmaxArgs a = args_of(i);
+      SoftmaxChunk16<kScaled>(a, scores + i * kAttentionChunk, m + i, sum + i, o + i * a.head_dim);
+    }
   }
 };
 

@@ -96,7 +96,8 @@ TESSERA_KERNEL_INLINE TileState MakeTile(const AttentionArgs& a, int64_t head, i
     for (int64_t d = 0; d < dim; d += 8) Transpose8(rows_of_q, d, t.q + d * queries + i, queries);
   }
   for (; i < queries; ++i) {
-    for (int64_t d = 0; d < dim; ++d) t.q[d * queries + i] = q(i)[d];
+    const float* row = q(i);
+    for (int64_t d = 0; d < dim; ++d) t.q[d * queries + i] = row[d];
   }
   return t;
 }
@@ -210,12 +211,12 @@ TESSERA_KERNEL_INLINE void Chunk(const TileState& t, const ChunkKv<T>& kv, const
         Ops::template Scores<T, N>(kv, ahead, first, last, t.q + begin + i, t.queries, dim,
                                    t.scores + (begin + i) * kAttentionChunk);
       });
-  for (int64_t i = begin; i < begin + count; ++i) {
-    const SoftmaxArgs softmax = {t.a.scale, t.a.softcap, from(i / group), to(i / group),
-                                 dim,       kv.k_scale,  kv.v_scale};
-    Ops::template Softmax<scaled>(softmax, t.scores + i * kAttentionChunk, t.m + i, t.sum + i,
-                                  t.part + i * dim);
-  }
+  const auto softmax_of = [&](int64_t i) {
+    const int64_t row = (begin + i) / group;
+    return SoftmaxArgs{t.a.scale, t.a.softcap, from(row), to(row), dim, kv.k_scale, kv.v_scale};
+  };
+  Ops::template Softmaxes<scaled>(count, softmax_of, t.scores + begin * kAttentionChunk,
+                                  t.m + begin, t.sum + begin, t.part + begin * dim);
   // What all rows see together; before and after it each row alone. Ascending for every row.
   const int64_t common_from = Min(from(row_end - 1), to(row_begin));
   const int64_t common_to = to(row_begin);

@@ -96,10 +96,11 @@ TESSERA_KERNEL_INLINE void BlockDots(const WideBlock (&w)[P], const QuantisedRow
   DotWide<R, P>(w, q.codes + at * kBlock, 0, 8, s);
 }
 
-/// acc[r][p] += block w[p] * block of activation rows at .. at + R - 1.
+/// acc[r][p] += block w[p] * block of activation rows at .. at + R - 1. Without `lanes` acc counts
+/// as zero: that is how a sum begins.
 template <class S, int R, int P>
 TESSERA_KERNEL_INLINE void AddWide(const WideBlock (&w)[P], const QuantisedRows& q, int64_t at,
-                                   float* acc) {
+                                   __mmask16 lanes, float* acc) {
   __m512i s[R][P];
   BlockDots<S, R, P>(w, q, at, s);
   TESSERA_UNROLL
@@ -109,7 +110,7 @@ TESSERA_KERNEL_INLINE void AddWide(const WideBlock (&w)[P], const QuantisedRows&
     for (int p = 0; p < P; ++p) {
       float* to = acc + (r * P + p) * 16;
       __m512 v = _mm512_fmadd_ps(_mm512_cvtepi32_ps(s[r][p]), _mm512_mul_ps(w[p].d, scale),
-                                 _mm512_load_ps(to));
+                                 _mm512_maskz_load_ps(lanes, to));
       if constexpr (S::kHasMin) {
         v = _mm512_fmadd_ps(w[p].m, _mm512_set1_ps(q.scaled_sums[at + r]), v);
       }
@@ -121,21 +122,21 @@ TESSERA_KERNEL_INLINE void AddWide(const WideBlock (&w)[P], const QuantisedRows&
 /// All rows of the tile, in runs of kWideRows and what is left.
 template <class S, int P>
 TESSERA_KERNEL_INLINE void AddRows(const WideBlock (&w)[P], const QuantisedRows& q, int64_t at,
-                                   int64_t rows, float* acc) {
+                                   int64_t rows, __mmask16 lanes, float* acc) {
   constexpr int kRows = kWideRows<P>;
   int64_t r = 0;
-  for (; r + kRows <= rows; r += kRows) AddWide<S, kRows, P>(w, q, at + r, acc + r * P * 16);
+  for (; r + kRows <= rows; r += kRows) AddWide<S, kRows, P>(w, q, at + r, lanes, acc + r * P * 16);
   if constexpr (kRows > 4) {
     if (rows - r >= 4) {
-      AddWide<S, 4, P>(w, q, at + r, acc + r * P * 16);
+      AddWide<S, 4, P>(w, q, at + r, lanes, acc + r * P * 16);
       r += 4;
     }
   }
   if (rows - r >= 2) {
-    AddWide<S, 2, P>(w, q, at + r, acc + r * P * 16);
+    AddWide<S, 2, P>(w, q, at + r, lanes, acc + r * P * 16);
     r += 2;
   }
-  if (r < rows) AddWide<S, 1, P>(w, q, at + r, acc + r * P * 16);
+  if (r < rows) AddWide<S, 1, P>(w, q, at + r, lanes, acc + r * P * 16);
 }
 
 /// Adds (or, for the first segment, writes) a tile's accumulators to the output.
@@ -165,7 +166,6 @@ TESSERA_KERNEL_INLINE void TileWide(const MatmulArgs& a, int64_t group_bytes, in
   const std::byte* weights = a.weights + group * group_bytes;
   const int64_t columns = Min(8 * groups, a.n - group * 8);
   for (int64_t begin = 0; begin < blocks; begin += segment) {
-    for (int64_t i = 0; i < rows * P; ++i) _mm512_store_ps(acc + i * 16, _mm512_setzero_ps());
     for (int64_t b = begin; b < begin + segment; ++b) {
       WideBlock w[P];
       TESSERA_UNROLL
@@ -177,7 +177,8 @@ TESSERA_KERNEL_INLINE void TileWide(const MatmulArgs& a, int64_t group_bytes, in
         PrefetchBlock<S::kBytes>(first, b, ahead);
         PrefetchBlock<S::kBytes>(second, b, ahead);
       }
-      AddRows<S, P>(w, a.q, b * a.q.rows + m0, rows, acc);
+      const auto lanes = static_cast<__mmask16>(b == begin ? 0 : 0xffff);
+      AddRows<S, P>(w, a.q, b * a.q.rows + m0, rows, lanes, acc);
     }
     StoreWide<P>(a, acc, group, columns, m0, rows, begin == 0);
   }

@@ -17,7 +17,7 @@ namespace tessera::runtime {
 inline constexpr int64_t kUnitGroups = 4;
 
 struct Block {
-  int64_t row = 0;  // Rows [row, row + rows) of the step.
+  int64_t row = 0;  // Rows [row, row + rows) of those at work.
   int64_t rows = 0;
   Worker::Range units;
 };
@@ -28,10 +28,18 @@ inline int64_t TileRows(int64_t rows) {
 }
 
 /// Calls run(block) for blocks of at most `most` units until all workers' are taken. `share_of`
-/// (owner) is the Worker::Range of units dealt to it. Every worker calls it, once a phase.
+/// (owner) is the Worker::Range of units dealt to it. Every worker calls it, once a phase, or one
+/// alone for its strip.
 template <class ShareOf, class Run>
 void ForEachBlock(Executor& ex, Worker* worker, int64_t rows, int64_t most, const ShareOf& share_of,
                   const Run& run) {
+  if (worker->alone) {  // A strip is one tile, and nobody else is there: equal blocks.
+    const Worker::Range all = share_of(0);
+    const int64_t units = all.end - all.begin, blocks = (units + most - 1) / most;
+    for (int64_t i = 0; i < blocks; ++i)
+      run(Block{0, rows, {all.begin + units * i / blocks, all.begin + units * (i + 1) / blocks}});
+    return;
+  }
   const int64_t tiles = (rows + kTileRows - 1) / kTileRows;
   const auto units_of = [&](int owner) {
     const Worker::Range share = share_of(owner);

@@ -17,7 +17,7 @@ int64_t UnitColumns(const Executor& ex, const GatedStep& step) {
 }
 
 struct Tile {
-  int64_t row, rows;        // Of the step.
+  int64_t row, rows;        // Of those at work.
   int64_t column, columns;  // Of the product.
 };
 
@@ -46,7 +46,7 @@ void RunTile(const Executor& ex, const GatedStep& step, const Activations& in, c
   args.layout = GateAndUp(ex, step, in, b, worker);
   args.x = worker->tile;
   args.ldx = 2 * b.columns;
-  args.out = convert ? product : ex.floats(step.out) + b.row * ld_out + b.column;
+  args.out = convert ? product : ex.floats(step.out, *worker) + b.row * ld_out + b.column;
   args.ld_out = convert ? b.columns : ld_out;
   args.columns = b.columns;
   args.row_end = b.rows;
@@ -57,7 +57,7 @@ void RunTile(const Executor& ex, const GatedStep& step, const Activations& in, c
   }
   if (convert)
     ex.Convert(product, b.columns, b.columns, b.rows,
-               ex.activations(step.out).From(b.row, b.column));
+               ex.activations(step.out, *worker).From(b.row, b.column));
 }
 
 }  // namespace
@@ -67,7 +67,7 @@ void RunOp(Executor& ex, const GatedStep& step, Worker* worker) {
   const Activations in = ex.NormInput(step.in, step.norm, input, {}, worker);
   const int64_t unit = UnitColumns(ex, step);
   const int64_t units = ex.columns(step.out) / unit;
-  const int64_t rows = ex.rows().rows();
+  const int64_t rows = worker->rows;
   const int64_t most = ex.TileColumns(TileRows(rows), 3, unit) / unit;
   const auto share_of = [&](int owner) { return worker->ShareOf(owner, units); };
   ForEachBlock(ex, worker, rows, most, share_of, [&](const Block& b) {

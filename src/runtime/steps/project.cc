@@ -36,7 +36,7 @@ void RunOp(Executor& ex, const ProjectStep& step, Worker* worker) {
   const BoundWeight& weight = ex.weight(step.weight);
   const Activations in = ex.Input(step.in, weight.input, worker);
   const int64_t ld = ex.columns(step.residual);
-  const int64_t rows = ex.rows().rows();
+  const int64_t rows = worker->rows;
   const int64_t units = Units(weight);
   const int64_t unit_columns = kUnitGroups * kernels::kGroupRows;
   const int64_t most = ex.TileColumns(TileRows(rows), 1, unit_columns) / unit_columns;
@@ -50,7 +50,7 @@ void RunOp(Executor& ex, const ProjectStep& step, Worker* worker) {
     if (step.bias)
       Add(ex, worker->tile, columns, ex.weight(*step.bias).vector() + column, 0, worker->tile,
           columns, b.rows, columns);
-    float* residual = ex.floats(step.residual) + b.row * ld + column;
+    float* residual = ex.floats(step.residual, *worker) + b.row * ld + column;
     Add(ex, residual, ld, worker->tile, columns, residual, ld, b.rows, columns);
   });
 }

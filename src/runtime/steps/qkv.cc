@@ -83,7 +83,7 @@ void Rope(const Qkv& c, float* x, int64_t ldx, int64_t heads) {
   args.head_dim = c.head_dim;
   args.rotary = cache.rotary();
   args.table = cache.table();
-  args.positions = c.ex.rows().positions() + c.row;
+  args.positions = c.ex.rows().positions() + c.worker->row + c.row;
   args.row_end = c.rows;
   c.ex.kernels().rope(args);
 }
@@ -92,7 +92,7 @@ void Rope(const Qkv& c, float* x, int64_t ldx, int64_t heads) {
 void Queries(const Qkv& c, int64_t begin, int64_t end) {
   if (begin >= end) return;
   const int64_t ld = c.ex.columns(c.step.out);
-  float* out = c.ex.floats(c.step.out) + c.row * ld + begin * c.head_dim;
+  float* out = c.ex.floats(c.step.out, *c.worker) + c.row * ld + begin * c.head_dim;
   Project(c, c.step.q, begin, end, out, c.head_dim, ld);
   AddBias(c, begin * c.head_dim, out, ld, (end - begin) * c.head_dim);
   for (int64_t head = begin; head < end; ++head)
@@ -111,15 +111,16 @@ void WriteKv(const Qkv& c, int64_t kv_head, const float* k, const float* v, int6
   args.ldv = ld;
   args.head_begin = 0;
   args.head_end = 1;
-  for (const RowRange& range : c.ex.rows().ranges()) {
-    const int64_t begin = std::max(range.row, c.row);
-    const int64_t end = std::min(range.row + range.rows, c.row + c.rows);
-    if (begin >= end) continue;
+  const int64_t first = c.worker->row + c.row;
+  for (const RowRange& range : c.worker->view->RangesFrom(first)) {
+    const int64_t begin = std::max(range.row, first);
+    const int64_t end = std::min(range.row + range.rows, first + c.rows);
+    if (begin >= end) break;
     args.pages = range.pages;
     args.start = range.start + (begin - range.row);
     args.rows = end - begin;
-    args.k = k + (begin - c.row) * ld;
-    args.v = v + (begin - c.row) * ld;
+    args.k = k + (begin - first) * ld;
+    args.v = v + (begin - first) * ld;
     c.ex.kernels().kv_write(args);
   }
 }
@@ -173,13 +174,12 @@ void RunOp(Executor& ex, const QkvStep& step, Worker* worker) {
                          FirstUnit(dims, owner + 1, worker->count)};
   };
   // Rows of one KV head may be written by several workers at once: a write touches its rows only.
-  ForEachBlock(ex, worker, ex.rows().rows(), dims.heads + dims.kv_heads, share_of,
-               [&](const Block& b) {
-                 Qkv c{ex, step, worker, in, dims.head_dim, b.row, b.rows};
-                 Queries(c, std::min(b.units.begin, dims.heads), std::min(b.units.end, dims.heads));
-                 KeysAndValues(c, std::max(b.units.begin, dims.heads) - dims.heads,
-                               std::max(b.units.end, dims.heads) - dims.heads);
-               });
+  ForEachBlock(ex, worker, worker->rows, dims.heads + dims.kv_heads, share_of, [&](const Block& b) {
+    Qkv c{ex, step, worker, in, dims.head_dim, b.row, b.rows};
+    Queries(c, std::min(b.units.begin, dims.heads), std::min(b.units.end, dims.heads));
+    KeysAndValues(c, std::max(b.units.begin, dims.heads) - dims.heads,
+                  std::max(b.units.end, dims.heads) - dims.heads);
+  });
 }
 
 }  // namespace tessera::runtime
