@@ -61,6 +61,16 @@ Unmarked RemoveMarkers(std::string_view rendered, std::string_view marker) {
   }
 }
 
+/// False when there is no last message with text.
+bool AppendToLast(const std::string& text, json::Value* messages) {
+  json::Array* array = messages->if_array();
+  if (array == nullptr || array->empty() || !array->back().is_object()) return false;
+  json::Value* content = array->back().get_object().if_contains("content");
+  if (content == nullptr || !content->is_string()) return false;
+  content->get_string().append(text);
+  return true;
+}
+
 bool HasGuard(const std::vector<size_t>& guards, size_t begin, size_t end) {
   const auto first = std::ranges::upper_bound(guards, begin);
   return first != guards.end() && *first < end;
@@ -121,8 +131,15 @@ size_t GuardStrings(const SpecialTokens& specials, std::string_view marker, json
   } else if (json::Array* array = value->if_array()) {
     for (json::Value& entry : *array) count += GuardStrings(specials, marker, &entry);
   } else if (json::Object* object = value->if_object()) {
-    for (auto& member : *object)
+    json::Object guarded;
+    for (auto& member : *object) {
+      // No template looks for a key that holds a special token: it is a user's.
+      boost::json::string key(member.key());
+      count += GuardString(specials, marker, &key);
       if (member.key() != "role") count += GuardStrings(specials, marker, &member.value());
+      guarded.emplace(key, std::move(member.value()));
+    }
+    *object = std::move(guarded);
   }
   return count;
 }
@@ -153,7 +170,8 @@ std::vector<PromptSegment> SplitPrompt(std::string_view rendered, std::string_vi
 }
 
 Result<ChatPrompt> BuildChatPrompt(RenderInput input, const ChatTemplate& chat_template,
-                                   const Tokenizer& tokenizer, const SpecialTokens& specials) {
+                                   const Tokenizer& tokenizer, const SpecialTokens& specials,
+                                   const ChatPromptOptions& options) {
   // Documents and tools are written by users just as messages are.
   std::string everything = json::Serialize(input.messages) + json::Serialize(input.documents) +
                            json::Serialize(input.tools) + chat_template.source();
@@ -161,7 +179,19 @@ Result<ChatPrompt> BuildChatPrompt(RenderInput input, const ChatTemplate& chat_t
   const size_t guards = GuardStrings(specials, marker, &input.messages) +
                         GuardStrings(specials, marker, &input.documents) +
                         GuardStrings(specials, marker, &input.tools);
+  std::string end;  // Stands where the last message's content ends.
+  if (options.continues_last) {
+    TESSERA_ASSIGN_OR_RETURN(end, ChooseMarker(everything + marker));
+    if (!AppendToLast(end, &input.messages))
+      return Fail(InvalidArgument("the last message has no text to go on from"));
+  }
   TESSERA_ASSIGN_OR_RETURN(std::string rendered, chat_template.Render(input));
+  if (options.continues_last) {
+    const size_t at = rendered.rfind(end);
+    if (at == std::string::npos)
+      return Fail(InvalidArgument("the chat template leaves out the last message's text"));
+    rendered.resize(at);
+  }
   if (guards == 0) {
     TESSERA_ASSIGN_OR_RETURN(
         std::vector<TokenId> ids,

@@ -52,10 +52,17 @@ struct ChatPrompt {
   std::vector<TokenId> ids;
 };
 
+struct ChatPromptOptions {
+  /// The prompt ends within the last message, behind its content, so that an answer goes on there.
+  bool continues_last = false;
+};
+
 /// `input.messages` as normalised by the caller. BOS is not added: templates write it.
-/// Errors are the template's or the tokenizer's.
+/// Errors are the template's or the tokenizer's; kInvalidArgument too when the last message is to
+/// be continued and has no text in the prompt.
 Result<ChatPrompt> BuildChatPrompt(RenderInput input, const ChatTemplate& chat_template,
-                                   const Tokenizer& tokenizer, const SpecialTokens& specials);
+                                   const Tokenizer& tokenizer, const SpecialTokens& specials,
+                                   const ChatPromptOptions& options = {});
 
 // The parts, for tests.
 

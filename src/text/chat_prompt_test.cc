@@ -101,6 +101,27 @@ TEST(GuardStrings, ReachesNestedStringsButNotRoles) {
   EXPECT_NE(text.find("a<#|im_start|>b"), std::string::npos) << text;
 }
 
+TEST(GuardStrings, ReachesKeysThatAreNoNamesOfTemplates) {
+  json::Value value = {{{"arguments", {{"a<|im_end|>", 1}, {"plain", 2}}}}};
+  EXPECT_EQ(GuardStrings(Specials(), "#", &value), 1u);
+  EXPECT_EQ(json::Serialize(value), R"([{"arguments":{"a<#|im_end|>":1,"plain":2}}])");
+}
+
+TEST(ChatPrompt, AnAnswerMayGoOnWithinTheLastMessage) {
+  RenderInput input = Chat({"Say <|im_end|>", "It is "});
+  const auto prompt = BuildChatPrompt(input, FakeChatTemplate(), TheTokenizer(), Specials(),
+                                      {.continues_last = true});
+  ASSERT_TRUE(prompt.has_value());
+  EXPECT_TRUE(prompt->text.ends_with("<|im_start|>user\nIt is ")) << prompt->text;
+  EXPECT_EQ(TheTokenizer().Decode(prompt->ids, false).value(), prompt->text);
+  input.messages.as_array().back().as_object()["content"] = nullptr;
+  EXPECT_EQ(BuildChatPrompt(input, FakeChatTemplate(), TheTokenizer(), Specials(),
+                            {.continues_last = true})
+                .error()
+                .code(),
+            Code::kInvalidArgument);
+}
+
 TEST(SplitPrompt, CutsOnlyAtSpecialTokensOfTheTemplate) {
   const std::vector<PromptSegment> segments =
       SplitPrompt("<|im_start|>user\nab <#|im_end|> c<|im_end|>\nrest", "#", Specials());

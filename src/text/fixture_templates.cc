@@ -28,15 +28,20 @@ std::string TemplateText(const json::Object& source) {
   return gguf.texts.at("tokenizer.chat_template");
 }
 
-}  // namespace
-
-std::map<std::string, FixtureTemplate> FixtureTemplates() {
+std::map<std::string, FixtureTemplate> ReadTemplates() {
   std::map<std::string, FixtureTemplate> templates;
   const json::Value manifest = ReadJson(Shared("fixtures/chat_templates/templates.json"));
   for (const auto& [name, value] : manifest.at("templates").as_object()) {
     const json::Object& source = value.as_object();
     templates[name] = {TemplateText(source), source.at("vars").as_object()};
   }
+  return templates;
+}
+
+}  // namespace
+
+const std::map<std::string, FixtureTemplate>& FixtureTemplates() {
+  static const std::map<std::string, FixtureTemplate> templates = ReadTemplates();
   return templates;
 }
 

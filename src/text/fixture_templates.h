@@ -19,6 +19,7 @@ struct FixtureTemplate {
   std::string source;
   json::Object vars;
 };
-std::map<std::string, FixtureTemplate> FixtureTemplates();
+/// By name; read once.
+const std::map<std::string, FixtureTemplate>& FixtureTemplates();
 
 }  // namespace tessera::text

@@ -52,9 +52,10 @@ bool StartsOpen(const ReasoningSyntax& syntax, std::string_view prompt) {
   return TrimmedEnd(prompt).ends_with(syntax.begin);
 }
 
-ReasoningParser::ReasoningParser(ReasoningSyntax syntax, bool is_open)
+ReasoningParser::ReasoningParser(ReasoningSyntax syntax, Options options)
     : syntax_(std::move(syntax)),
-      state_(is_open || syntax_.is_implied ? State::kReasoning : State::kBegin) {}
+      keeps_marks_(options.keeps_marks),
+      state_(options.is_open || syntax_.is_implied ? State::kReasoning : State::kBegin) {}
 
 void ReasoningParser::Push(std::string_view text, Delta* delta) {
   for (const char c : text) Step(c, delta);
@@ -62,47 +63,55 @@ void ReasoningParser::Push(std::string_view text, Delta* delta) {
 
 void ReasoningParser::Step(char c, Delta* delta) {
   switch (state_) {
+    case State::kBegin:
+      return AtBegin(c, delta);
+    case State::kReasoning:
+      return InReasoning(c, delta);
+    case State::kBehind:
+      if (IsJsonSpace(c) && !keeps_marks_) return;
+      state_ = State::kText;
+      [[fallthrough]];
     case State::kText:
       delta->text += c;
-      return;
-    case State::kBehind:
-      if (IsJsonSpace(c)) return;
-      state_ = State::kText;
-      delta->text += c;
-      return;
-    case State::kBegin:
-      if (held_.empty() && IsJsonSpace(c)) {
-        space_ += c;
-        return;
-      }
-      held_ += c;
-      if (held_ == syntax_.begin) {
-        state_ = State::kReasoning;
-        held_.clear();
-        space_.clear();
-      } else if (!syntax_.begin.starts_with(held_)) {
-        state_ = State::kText;
-        delta->text += std::exchange(space_, {}) + std::exchange(held_, {});
-      }
-      return;
-    case State::kReasoning:
-      held_ += c;
-      // The begin mark again, of a model that writes it although it is implied.
-      if (!has_reasoning_ && space_.empty() && held_ == syntax_.begin) {
-        held_.clear();
-        return;
-      }
-      while (!held_.empty() && !syntax_.end.starts_with(held_) &&
-             (has_reasoning_ || !syntax_.begin.starts_with(held_))) {
-        AddReasoning(held_.front(), delta);
-        held_.erase(0, 1);
-      }
-      if (held_ != syntax_.end) return;
-      held_.clear();
-      space_.clear();
-      state_ = State::kBehind;
-      return;
   }
+}
+
+void ReasoningParser::AtBegin(char c, Delta* delta) {
+  if (held_.empty() && IsJsonSpace(c)) {
+    space_ += c;
+    return;
+  }
+  held_ += c;
+  if (held_ == syntax_.begin) {
+    if (keeps_marks_) delta->reasoning += space_ + held_;
+    state_ = State::kReasoning;
+  } else if (!syntax_.begin.starts_with(held_)) {
+    delta->text += space_ + held_;
+    state_ = State::kText;
+  } else {
+    return;
+  }
+  space_.clear();
+  held_.clear();
+}
+
+void ReasoningParser::InReasoning(char c, Delta* delta) {
+  if (keeps_marks_) delta->reasoning += c;
+  held_ += c;
+  // The begin mark again, of a model that writes it although it is implied.
+  if (!has_reasoning_ && held_ == syntax_.begin) {
+    held_.clear();
+    return;
+  }
+  while (!held_.empty() && !syntax_.end.starts_with(held_) &&
+         (has_reasoning_ || !syntax_.begin.starts_with(held_))) {
+    AddReasoning(held_.front(), delta);
+    held_.erase(0, 1);
+  }
+  if (held_ != syntax_.end) return;
+  held_.clear();
+  space_.clear();
+  state_ = State::kBehind;
 }
 
 void ReasoningParser::AddReasoning(char c, Delta* delta) {
@@ -111,8 +120,8 @@ void ReasoningParser::AddReasoning(char c, Delta* delta) {
     return;
   }
   has_reasoning_ = true;
-  delta->reasoning += std::exchange(space_, {});
-  delta->reasoning += c;
+  const std::string text = std::exchange(space_, {}) + c;
+  if (!keeps_marks_) delta->reasoning += text;
 }
 
 void ReasoningParser::Finish(Delta* delta) {

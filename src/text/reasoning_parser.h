@@ -36,8 +36,12 @@ class ReasoningParser {
     std::string text;
   };
 
-  /// `is_open`: the prompt ended within the thoughts, behind the begin mark (StartsOpen).
-  ReasoningParser(ReasoningSyntax syntax, bool is_open);
+  struct Options {
+    bool is_open = false;  // The prompt ended within the thoughts (StartsOpen).
+    /// Thoughts with their marks and white space, so that thoughts and text join to the input.
+    bool keeps_marks = false;
+  };
+  ReasoningParser(ReasoningSyntax syntax, Options options);
 
   /// Appends what became certain to `delta`. Text ends within a character only where `text` does.
   void Push(std::string_view text, Delta* delta);
@@ -54,9 +58,12 @@ class ReasoningParser {
     kText,
   };
   void Step(char c, Delta* delta);
+  void AtBegin(char c, Delta* delta);
+  void InReasoning(char c, Delta* delta);
   void AddReasoning(char c, Delta* delta);
 
   const ReasoningSyntax syntax_;
+  const bool keeps_marks_;
   State state_;
   std::string held_;            // What may become a mark.
   std::string space_;           // White space that belongs to what follows, if it goes on.

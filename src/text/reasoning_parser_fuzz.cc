@@ -17,8 +17,8 @@ namespace tessera::text {
 namespace {
 
 ReasoningParser::Delta Parse(const ReasoningSyntax& syntax, bool is_open, std::string_view text,
-                             size_t piece) {
-  ReasoningParser parser(syntax, is_open);
+                             size_t piece, bool keeps_marks = false) {
+  ReasoningParser parser(syntax, {.is_open = is_open, .keeps_marks = keeps_marks});
   ReasoningParser::Delta delta;
   for (size_t at = 0; at < text.size(); at += piece) parser.Push(text.substr(at, piece), &delta);
   parser.Finish(&delta);
@@ -38,6 +38,8 @@ void Fuzz(uint8_t choice, uint8_t cut, std::string_view text) {
     const ReasoningParser::Delta delta = Parse(syntax, is_open, text, piece);
     TESSERA_CHECK(delta.reasoning == whole.reasoning && delta.text == whole.text);
   }
+  const ReasoningParser::Delta raw = Parse(syntax, is_open, text, 1, /*keeps_marks=*/true);
+  TESSERA_CHECK(raw.reasoning + raw.text == text);
   const size_t kept = Letters(whole.reasoning) + Letters(whole.text);
   TESSERA_CHECK(kept <= Letters(text));
   // At most one mark of each kind is taken out, the begin mark perhaps although it was implied.

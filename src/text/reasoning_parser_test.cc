@@ -11,7 +11,7 @@ namespace {
 using Delta = ReasoningParser::Delta;
 
 Delta Parse(std::string_view text, std::string_view name = "think", bool is_open = false) {
-  ReasoningParser parser(*FindReasoningSyntax(name), is_open);
+  ReasoningParser parser(*FindReasoningSyntax(name), {.is_open = is_open});
   Delta delta;
   parser.Push(text, &delta);
   parser.Finish(&delta);
@@ -74,7 +74,7 @@ TEST(ReasoningParser, EverySplitGivesTheSame) {
       const Delta whole = Parse(text, name, is_open);
       with_reasoning += whole.reasoning.empty() ? 0 : 1;
       for (size_t cut = 0; cut <= text.size(); ++cut) {
-        ReasoningParser parser(*FindReasoningSyntax(name), is_open);
+        ReasoningParser parser(*FindReasoningSyntax(name), {.is_open = is_open});
         Delta delta;
         parser.Push(std::string_view(text).substr(0, cut), &delta);
         parser.Push(std::string_view(text).substr(cut), &delta);
@@ -82,6 +82,11 @@ TEST(ReasoningParser, EverySplitGivesTheSame) {
         ASSERT_EQ(delta.reasoning, whole.reasoning) << text << " cut at " << cut;
         ASSERT_EQ(delta.text, whole.text) << text << " cut at " << cut;
       }
+      ReasoningParser raw(*FindReasoningSyntax(name), {.is_open = is_open, .keeps_marks = true});
+      Delta kept;
+      raw.Push(text, &kept);
+      raw.Finish(&kept);
+      ASSERT_EQ(kept.reasoning + kept.text, text);
     }
   }
   EXPECT_GT(with_reasoning, 300u);

@@ -490,7 +490,10 @@ ToolProbe Prober::Run() {
     // Text in the place of an object is written as it is; it shows no syntax.
     if (form.arguments_as_text && writes_objects) continue;
     const auto one = Region(CallMessage(1, form));
-    writes_objects |= one.has_value() && FindWords(*one, 0).has_value();
+    const bool has_words = one.has_value() && one->find(kValues[0][0]) != std::string::npos &&
+                           one->find(kValues[0][1]) != std::string::npos;
+    probe.writes_calls |= has_words;
+    writes_objects |= has_words;
     for (const bool as_parameters : {false, true}) {
       probe.syntax = Learn(form, as_parameters);
       if (probe.syntax.has_value()) return probe;

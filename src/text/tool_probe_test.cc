@@ -79,7 +79,7 @@ const std::map<std::string, Expected> kExpected = {
 };
 
 TEST(ToolProbe, EveryFamilyTeachesItsSyntax) {
-  const auto templates = FixtureTemplates();
+  const auto& templates = FixtureTemplates();
   EXPECT_EQ(templates.size(), kExpected.size());
   for (const auto& [name, source] : templates) {
     SCOPED_TRACE(name);
@@ -101,7 +101,7 @@ TEST(ToolProbe, EveryFamilyTeachesItsSyntax) {
 }
 
 TEST(ToolProbe, LearnsWhatTheHistoryMustLookLike) {
-  const auto templates = FixtureTemplates();
+  const auto& templates = FixtureTemplates();
   const FixtureTemplate& deepseek = templates.at("deepseek_v3");
   const ToolProbe probe = Probe(deepseek.source, deepseek.vars);
   EXPECT_TRUE(probe.syntax->history_arguments_as_text);
@@ -113,7 +113,7 @@ TEST(ToolProbe, LearnsWhatTheHistoryMustLookLike) {
 }
 
 TEST(ToolProbe, LearnsIdsAndNumbersOfCalls) {
-  const auto templates = FixtureTemplates();
+  const auto& templates = FixtureTemplates();
   const auto kinds = [&](const char* name) {
     const FixtureTemplate& source = templates.at(name);
     std::vector<CallPart::Kind> found;

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "text/lark_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/json.h"
+#include "base/utf8.h"
+
+namespace tessera::text {
+namespace {
+
+/// `text` as a part of a regular expression between slashes: whatever could mean something there is
+/// written as a number.
+std::string Escaped(std::string_view text) {
+  std::string regex;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                          (c >= '0' && c <= '9') || c == ' ' || byte >= 0x80;
+    regex += is_plain ? std::string(1, c) : fmt::format("\\x{{{:X}}}", byte);
+  }
+  return regex;
+}
+
+}  // namespace
+
+LarkText::LarkText(const Tokenizer& tokenizer) {
+  for (const TokenId id : tokenizer.SpecialIds()) {
+    std::string name = tokenizer.TokenText(id);
+    if (!name.empty()) specials_.emplace_back(std::move(name), id);
+  }
+  std::ranges::stable_sort(
+      specials_, [](const auto& a, const auto& b) { return a.first.size() > b.first.size(); });
+}
+
+bool LarkText::HasSpecial(std::string_view text) const {
+  return std::ranges::any_of(specials_, [&](const auto& special) {
+    return text.find(special.first) != std::string_view::npos;
+  });
+}
+
+std::string LarkText::Literal(std::string_view text) const {
+  std::string terms;
+  const auto add = [&terms](std::string term) {
+    if (!terms.empty()) terms += ' ';
+    terms += term;
+  };
+  std::string plain;
+  while (!text.empty()) {
+    const auto special = std::ranges::find_if(
+        specials_, [&](const auto& candidate) { return text.starts_with(candidate.first); });
+    if (special == specials_.end()) {
+      plain += text.front();
+      text.remove_prefix(1);
+      continue;
+    }
+    if (!plain.empty()) add(json::Serialize(json::Value(std::exchange(plain, {}))));
+    add(fmt::format("<[{}]>", special->second));
+    text.remove_prefix(special->first.size());
+  }
+  if (!plain.empty()) add(json::Serialize(json::Value(plain)));
+  return terms.empty() ? "\"\"" : terms;
+}
+
+std::string LarkText::TextUpTo(std::string_view mark) {
+  return BoundedTextUpTo(mark, 0, -1);
+}
+
+std::string LarkText::BoundedTextUpTo(std::string_view mark, int64_t min, int64_t max) {
+  std::string name = FreshName("upto");
+  const std::string count =
+      max < 0 ? fmt::format("{{{},}}", min) : fmt::format("{{{},{}}}", min, max);
+  if (HasSpecial(mark)) {
+    // Text cannot spell a special token.
+    const std::string any = FreshName("ANY");
+    Rule(any,
+         fmt::format("/(?s:.{})/", max < 0 ? fmt::format("{{{},}}", std::max<int64_t>(min, 1))
+                                           : fmt::format("{{{},{}}}", std::max<int64_t>(min, 1),
+                                                         std::max<int64_t>(max, 1))));
+    Rule(name, fmt::format("{}{} {}", any, min == 0 ? "?" : "", Literal(mark)));
+  } else {
+    Rule(name + "[lazy]", fmt::format("/(?s:.{}){}/", count, Escaped(mark)));
+  }
+  return name;
+}
+
+std::string LarkText::TextWithout(std::string_view mark) {
+  std::string name = FreshName("TEXT");
+  if (HasSpecial(mark)) {
+    Rule(name, "/(?s:.+)/");
+  } else {
+    Rule(name, fmt::format("/(?s:.+)/ & ~/(?s:.*){}(?s:.*)/", Escaped(mark)));
+  }
+  return name;
+}
+
+void LarkText::Rule(std::string_view name, std::string_view body) {
+  rules_ += fmt::format("{}: {}\n", name, body);
+}
+
+std::string LarkText::FreshName(std::string_view stem) {
+  return fmt::format("{}_{}", stem, count_++);
+}
+
+}  // namespace tessera::text
