@@ -42,6 +42,8 @@ struct Options {
   std::string cors_origin;
   std::string tls_certificate, tls_key;
   std::string metrics_compat = "vllm";
+  std::string tool_call_parser = "auto";
+  std::string reasoning_parser = "none";
   int64_t max_batch = engine::kMaxRunningDefault;
   int64_t queue_length = engine::kQueueLengthDefault;
   std::optional<uint64_t> prefix_cache_bytes;  // Absent: as much as KV memory has.
@@ -86,7 +88,26 @@ class StopSignals {
   const std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 
-server::ServedModel MakeServedModel(const Options& options, LoadedModel* loaded) {
+/// What is found out of the model's chat, and how an operator's flags change that.
+Status SetChatFormat(const Options& options, server::ServedModel* model) {
+  model->separates_reasoning = options.reasoning_parser != "none";
+  if (model->chat_template == nullptr) return {};
+  std::vector<std::string> ends;
+  for (const text::TokenId id : model->eos_ids) ends.push_back(model->tokenizer->TokenText(id));
+  const text::ChatFormatOptions format{
+      .tool_call_parser = options.tool_call_parser,
+      .reasoning_parser = model->separates_reasoning ? options.reasoning_parser : "auto"};
+  TESSERA_ASSIGN_OR_RETURN(
+      model->chat_format,
+      text::LearnChatFormat(*model->chat_template, model->template_vars, ends, format));
+  if (model->separates_reasoning && !model->chat_format.reasoning.has_value())
+    return InvalidArgument(
+        "--reasoning-parser auto: the chat template has no marks of thoughts; name the parser or "
+        "leave the flag out");
+  return {};
+}
+
+Result<server::ServedModel> MakeServedModel(const Options& options, LoadedModel* loaded) {
   server::ServedModel model;
   std::vector<std::string> names = options.served_names;
   if (names.empty()) names.push_back(loaded->name);
@@ -102,6 +123,7 @@ server::ServedModel MakeServedModel(const Options& options, LoadedModel* loaded)
   model.template_vars = loaded->template_vars;
   model.eos_ids = loaded->eos_ids;
   model.defaults = loaded->sampling;
+  TESSERA_RETURN_IF_ERROR(SetChatFormat(options, &model));
   return model;
 }
 
@@ -163,7 +185,7 @@ Status Serve(const Options& options) {
   load.kv.max_sequences = std::min(kDefaultFullSequences, options.max_batch);
   TESSERA_ASSIGN_OR_RETURN(LoadedModel loaded, LoadModel(load));
   const runtime::ModelShape shape = loaded.session->shape();
-  server::ServedModel model = MakeServedModel(options, &loaded);
+  TESSERA_ASSIGN_OR_RETURN(server::ServedModel model, MakeServedModel(options, &loaded));
   engine::EngineOptions engine_options;
   engine_options.max_running = options.max_batch;
   engine_options.queue_length = options.queue_length;
@@ -179,6 +201,16 @@ Status Serve(const Options& options) {
   Note("{}: finishing running requests, at most {} s\n", signal == SIGTERM ? "SIGTERM" : "SIGINT",
        options.drain_seconds);
   return service->Drain(std::chrono::seconds(options.drain_seconds));
+}
+
+}  // namespace
+
+namespace {
+
+std::vector<std::string> WithNames(std::vector<std::string> words,
+                                   const std::vector<std::string_view>& names) {
+  words.insert(words.end(), names.begin(), names.end());
+  return words;
 }
 
 }  // namespace
@@ -207,6 +239,16 @@ void AddServe(CLI::App* app, Context* context) {
   verb->add_option("--tls-key", options->tls_key, "PEM key of the certificate");
   verb->add_option("--metrics-compat", options->metrics_compat, "Twin metric names: vllm or none")
       ->check(CLI::IsMember({"vllm", "none"}))
+      ->capture_default_str();
+  verb->add_option("--tool-call-parser", options->tool_call_parser,
+                   "How the model writes calls of functions; auto learns it from the chat template")
+      ->check(CLI::IsMember(WithNames({"auto"}, text::ToolSyntaxNames())))
+      ->capture_default_str();
+  verb->add_option("--reasoning-parser", options->reasoning_parser,
+                   "How the model marks its thoughts, which then are `reasoning_content` unless a "
+                   "request says otherwise; auto finds it in the chat template, none leaves them "
+                   "in the text")
+      ->check(CLI::IsMember(WithNames({"none", "auto"}, text::ReasoningSyntaxNames())))
       ->capture_default_str();
   verb->add_option("--prefix-cache", options->prefix_cache_bytes,
                    "KV memory that prompts' beginnings may keep while nobody uses them, given up "

@@ -66,7 +66,7 @@ void Generation::Register(std::vector<std::string> names) {
 Status Generation::Submit(std::vector<ChoiceSpec> specs) {
   std::vector<engine::Request> requests;
   for (size_t i = 0; i < specs.size(); ++i) {
-    choices_.push_back({std::move(specs[i].processor), specs[i].prompt, false});
+    choices_.push_back({std::move(specs[i].processor), specs[i].prompt, false, false});
     prompts_.resize(std::max(prompts_.size(), specs[i].prompt + 1));
     auto sink = std::make_shared<ChoiceSink>(shared_from_this(), i);
     if (specs[i].is_next_beam) {
@@ -120,10 +120,11 @@ void Generation::HandlePrompt(size_t choice, engine::PromptLogprobs logprobs) {
 
 void Generation::HandleToken(size_t index, engine::TokenOutput token) {
   Choice& choice = choices_[index];
-  if (failed_ || choice.processor->stopped()) return;
+  if (failed_ || choice.is_complete) return;
   Deliver(index, choice.processor->OnToken(std::move(token)));
+  choice.is_complete = choice.processor->stopped() || listener_->IsComplete(index);
   // The choice ends when the engine confirms: by then it is counted and its pages are free.
-  if (!failed_ && choice.processor->stopped())
+  if (!failed_ && choice.is_complete)
     setting_.engine->Stop(IdOf(index), choice.processor->token_count());
 }
 
@@ -133,7 +134,7 @@ void Generation::HandleFinish(size_t index, engine::Finish finish) {
   choice.is_over = true;
   --open_;
   if (failed_) return;
-  const bool stopped = choice.processor->stopped();
+  const bool stopped = choice.is_complete;
   if (!finish.status.ok() && !stopped) return Fail(CauseOf(finish.status));
   Deliver(index, choice.processor->OnEnd());
   if (failed_) return;

@@ -51,6 +51,8 @@ class GenerationListener {
   /// Before the choice's first delta, if its request asked for it.
   virtual void OnPrompt(size_t /*choice*/, engine::PromptLogprobs /*logprobs*/) {}
   virtual void OnDelta(size_t choice, engine::OutputDelta delta) = 0;
+  /// Asked after each OnDelta: whether the choice has all that it may have, so that it ends.
+  virtual bool IsComplete(size_t /*choice*/) const { return false; }
   /// Just before OnChoiceEnd, if its request asked for logprobs: their mean over the tokens.
   virtual void OnChoiceScore(size_t /*choice*/, double /*mean_logprob*/) {}
   virtual void OnChoiceEnd(size_t choice, engine::FinishReason reason) = 0;
@@ -87,6 +89,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
     std::unique_ptr<engine::OutputProcessor> processor;
     size_t prompt = 0;
     bool is_over = false;
+    bool is_complete = false;  // By its stop string, or because the listener says so.
   };
   /// What the prefix cache had of a prompt for the choice that found least.
   struct PromptCache {

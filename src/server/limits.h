@@ -16,6 +16,7 @@ inline constexpr uint32_t kJsonDepthMax = 64;
 inline constexpr uint64_t kJsonKeysMax = 4096;    // Members of one object of a request.
 inline constexpr size_t kMessagesMax = 4096;      // Of one chat.
 inline constexpr size_t kContentPartsMax = 1024;  // Of one message.
+inline constexpr size_t kToolsMax = 128;          // Of one chat; as the hosted API.
 inline constexpr size_t kPromptsMax = 256;        // Of one completion request.
 inline constexpr size_t kChoicesMax = 256;        // Prompts times n.
 inline constexpr int64_t kChoicesPerPromptMax = 128;

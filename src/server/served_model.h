@@ -14,6 +14,7 @@
 #include "engine/engine.h"
 #include "engine/sampling_defaults.h"
 #include "server/dry_breakers.h"
+#include "text/chat_format.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
 
@@ -31,7 +32,10 @@ struct ServedModel {
   std::function<std::unique_ptr<text::Detokenizer>(bool skip_special)> make_detokenizer;
   /// Null when the model has none: chat is then refused with a sentence that says so.
   std::shared_ptr<const text::ChatTemplate> chat_template;
-  json::Object template_vars;  // bos_token, eos_token, ...: what the template may name.
+  /// Of the template: syntax of calls, marks of thoughts.
+  text::ChatFormat chat_format = text::DefaultChatFormat();
+  bool separates_reasoning = false;  // Unless a request says otherwise.
+  json::Object template_vars;        // bos_token, eos_token, ...: what the template may name.
 
   std::vector<text::TokenId> eos_ids;
   /// Of the model's generation_config; a request's own values go before them.

@@ -38,6 +38,8 @@ inline std::string_view KindText(server::openai::Kind kind) {
       return "array";
     case kStringOrArray:
       return "string or array";
+    case kStringOrObject:
+      return "string or object";
     case kAny:
       return "any";
   }

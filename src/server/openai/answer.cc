@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/random.h"
+#include "server/warning_counters.h"
 
 namespace tessera::server::openai {
 
@@ -50,6 +51,11 @@ json::Object Answer::UsageChunk(const Usage& usage) const {
   body["choices"] = json::Array();
   body["usage"] = UsageBody(usage);
   return body;
+}
+
+void Answer::Warn(Warning warning) {
+  if (head_.counters != nullptr) head_.counters->Add(std::span(&warning, 1));
+  head_.warnings.push_back(std::move(warning));
 }
 
 void Answer::AddWarnings(json::Object* body) const {

@@ -18,6 +18,10 @@
 #include "server/openai/schema.h"
 #include "text/tokenizer.h"
 
+namespace tessera::server {
+class WarningCounters;
+}
+
 namespace tessera::server::openai {
 
 /// What all bodies of one response share.
@@ -29,8 +33,9 @@ struct AnswerHead {
   std::vector<Warning> warnings;
   bool include_usage = false;  // Streams: a chunk with usage at the end.
   std::shared_ptr<const text::Tokenizer> tokenizer;
-  int top_logprobs = -1;     // As engine::Request.
-  int prompt_logprobs = -1;  // The field of that name; echo does not set it.
+  int top_logprobs = -1;                // As engine::Request.
+  int prompt_logprobs = -1;             // The field of that name; echo does not set it.
+  WarningCounters* counters = nullptr;  // Of warnings that come up with the answer; outlives it.
 };
 
 struct Usage {
@@ -46,7 +51,8 @@ std::string MakeId(std::string_view prefix);
 /// "stop" or "length".
 std::string_view FinishWord(engine::FinishReason reason);
 
-struct Prompt;  // completion_request.h
+struct MessageFields;  // generation_fields.h
+struct Prompt;         // completion_request.h
 
 class Answer {
  public:
@@ -65,13 +71,20 @@ class Answer {
   // Stream: chunks in the order they are to be sent. An empty vector sends nothing.
   virtual std::vector<json::Object> Begin(size_t choice) = 0;
   virtual std::vector<json::Object> Chunk(size_t choice, engine::OutputDelta delta) = 0;
+  /// What the end of a choice brings to light, before its last chunk.
+  virtual std::vector<json::Object> Rest(size_t /*choice*/) { return {}; }
   virtual json::Object LastChunk(size_t choice, engine::FinishReason reason) = 0;
+  /// The choice has all that it may have: what is generated beyond is dropped.
+  virtual bool IsComplete(size_t /*choice*/) const { return false; }
+
   /// The chunk after all choices, if the client asked for usage.
   json::Object UsageChunk(const Usage& usage) const;
   /// Puts the warnings into the last body of a response.
   void AddWarnings(json::Object* body) const;
 
  protected:
+  /// For the last body of the response.
+  void Warn(Warning warning);
   virtual std::string_view chunk_object() const = 0;
   json::Object Body(std::string_view object) const;
   json::Object ChunkBody(json::Object choice) const;
@@ -86,6 +99,7 @@ std::unique_ptr<Answer> MakeCompletionAnswer(AnswerHead head,
                                              bool echo);
 /// `prompt` are its ids, for prompt_logprobs.
 std::unique_ptr<Answer> MakeChatAnswer(AnswerHead head, size_t choices,
+                                       const MessageFields& message,
                                        std::vector<text::TokenId> prompt = {});
 
 }  // namespace tessera::server::openai

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// POST /v1/chat/completions: body -> values. Messages are checked and brought to the form that chat
-// templates expect (content a string, tool-call arguments an object); each change is a warning.
+// POST /v1/chat/completions: body -> values. Messages are checked (messages.h), functions are read
+// (tool_fields.h) and written into the prompt, and how the answer is read follows from them
+// (message_format.h).
 #pragma once
 
 #include <cstdint>
@@ -23,10 +24,7 @@ ApiResult<ChatRequest> ReadChatRequest(std::string_view body, const ServedModel&
                                        const text::SpecialTokens& specials,
                                        int64_t now_unix_seconds);
 
-/// Checks `messages` and normalises them in place.
-ApiResult<std::vector<Warning>> NormalizeMessages(json::Value* messages);
-
-/// Renders and tokenises the `messages` of a checked body (chat and /tokenize). Appends warnings.
+/// Renders and tokenises the `messages` of a checked body, and its `tools`. Appends warnings.
 ApiResult<text::ChatPrompt> ReadChatPrompt(const json::Object& body, const ServedModel& model,
                                            const text::SpecialTokens& specials,
                                            int64_t now_unix_seconds,

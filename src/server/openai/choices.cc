@@ -6,7 +6,20 @@
 #include <span>
 #include <utility>
 
+#include "text/kept_specials.h"
+
 namespace tessera::server::openai {
+namespace {
+
+/// Marks of calls and thoughts may be special tokens; the parser of the answer needs them.
+std::unique_ptr<text::Detokenizer> MakeDetokenizer(const ServedModel& model,
+                                                   const GenerationFields& fields) {
+  const std::set<text::TokenId>& kept = fields.message.kept_specials;
+  if (!fields.skip_special || kept.empty()) return model.make_detokenizer(fields.skip_special);
+  return text::KeepSpecials(model.make_detokenizer(/*skip_special=*/false), model.tokenizer, kept);
+}
+
+}  // namespace
 
 ChoiceSpec MakeChoice(const Context& context, const GenerationFields& fields,
                       const std::vector<engine::TokenId>& prompt, size_t prompt_index,
@@ -23,7 +36,7 @@ ChoiceSpec MakeChoice(const Context& context, const GenerationFields& fields,
   request.arrival = arrival;
   const size_t tail = std::min(prompt.size(), kPromptTail);
   auto processor = std::make_unique<engine::OutputProcessor>(
-      context.model.make_detokenizer(fields.skip_special),
+      MakeDetokenizer(context.model, fields),
       engine::OutputOptions{.stop_strings = fields.stop_strings,
                             .include_stop = fields.include_stop,
                             .min_tokens = fields.min_tokens,
@@ -42,7 +55,8 @@ AnswerHead MakeHead(const Context& context, std::string_view id_prefix,
           .include_usage = fields.include_usage,
           .tokenizer = context.model.tokenizer,
           .top_logprobs = fields.top_logprobs,
-          .prompt_logprobs = fields.prompt_logprobs};
+          .prompt_logprobs = fields.prompt_logprobs,
+          .counters = context.warnings};
 }
 
 }  // namespace tessera::server::openai

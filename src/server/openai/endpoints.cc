@@ -146,7 +146,8 @@ void HandleChat(const Context& context, const net::Request& request, const Reply
         MakeChoice(context, fields, prompt, 0, max_tokens, static_cast<uint64_t>(i), arrival));
     choices.back().is_next_beam = fields.beams.has_value() && i > 0;
   }
-  auto answer = MakeChatAnswer(MakeHead(context, "chatcmpl-", fields), choices.size(), prompt);
+  auto answer = MakeChatAnswer(MakeHead(context, "chatcmpl-", fields), choices.size(),
+                               fields.message, prompt);
   Answering answering = MakeResponder(context, std::move(answer), Length(prompt), choices.size(),
                                       fields.stream, reply);
   Generate(context, std::move(choices), std::move(answering), reply);

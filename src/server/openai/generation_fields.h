@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,8 +16,17 @@
 #include "server/openai/error.h"
 #include "server/openai/schema.h"
 #include "server/served_model.h"
+#include "text/message_parser.h"
 
 namespace tessera::server::openai {
+
+/// What a chat answer may hold beside text, and how it is told.
+struct MessageFields {
+  text::MessageFormat format;
+  std::set<text::TokenId> kept_specials;  // That mark it.
+  bool drops_reasoning = false;           // Thoughts are not given out.
+  bool is_older = false;                  // A call is `function_call`, as `functions` asks for.
+};
 
 struct GenerationFields {
   engine::SamplingParams sampling;    // Seed is set: the client's or a drawn one.
@@ -35,6 +45,7 @@ struct GenerationFields {
   int top_logprobs = -1;     // As engine::Request.
   int prompt_logprobs = -1;  // The same.
   bool place_end = false;    // As engine::OutputOptions.
+  MessageFields message;
   std::vector<Warning> warnings;
 };
 

@@ -27,6 +27,7 @@ class WholeResponder : public GenerationListener {
   void OnChoiceEnd(size_t choice, engine::FinishReason reason) override {
     answer_->End(choice, reason);
   }
+  bool IsComplete(size_t choice) const override { return answer_->IsComplete(choice); }
   void OnDone(const GenerationTotals& totals) override {
     const json::Object body = answer_->Whole(UsageOf(prompt_tokens_, totals));
     // A peer that went away meanwhile needs no answer.
@@ -62,10 +63,13 @@ class StreamResponder : public GenerationListener {
 
   void OnChoiceEnd(size_t choice, engine::FinishReason reason) override {
     Begin(choice);
+    for (const json::Object& chunk : answer_->Rest(choice)) Write(chunk);
     json::Object chunk = answer_->LastChunk(choice, reason);
     if (--open_ == 0 && !answer_->head().include_usage) answer_->AddWarnings(&chunk);
     Write(chunk);
   }
+
+  bool IsComplete(size_t choice) const override { return answer_->IsComplete(choice); }
 
   void OnDone(const GenerationTotals& totals) override {
     if (answer_->head().include_usage) {

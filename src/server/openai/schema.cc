@@ -65,6 +65,15 @@ constexpr Field kFields[] = {
     {"add_generation_prompt", kChat | kRender, Kind::kBool, 0, 0, Use::kUsed, "End the prompt with the assistant's turn (default true)."},
     {"cache_prompt", kBoth, Kind::kBool, 0, 0, Use::kUsed, "Take the prompt's beginning from the prefix cache, and leave it there (default true)."},
     {"strict", kBoth | kRender | kDetokenize, Kind::kBool, 0, 0, Use::kUsed, "What would be a warning is an error instead."},
+    {"tools", kChat | kRender, Kind::kArray, 0, 0, Use::kUsed, "Functions the model may call, at most 128: {\"type\": \"function\", \"function\": {name, description?, parameters?, strict?}}."},
+    {"tool_choice", kChat, Kind::kStringOrObject, 0, 0, Use::kUsed, "none, auto (default with tools), required, or one function by name."},
+    {"parallel_tool_calls", kChat, Kind::kBool, 0, 0, Use::kUsed, "Whether an answer may hold more than one call (default true)."},
+    {"functions", kChat, Kind::kArray, 0, 0, Use::kUsed, "The older name of tools: the functions themselves; the answer then has function_call."},
+    {"function_call", kChat, Kind::kStringOrObject, 0, 0, Use::kUsed, "The older name of tool_choice: none, auto or {\"name\": ...}."},
+    {"separate_reasoning", kChat, Kind::kBool, 0, 0, Use::kUsed, "Thoughts are reasoning_content instead of text (default: true if the server has --reasoning-parser)."},
+    {"include_reasoning", kChat, Kind::kBool, 0, 0, Use::kUsed, "false leaves thoughts out of the answer."},
+    {"reasoning_effort", kChat | kRender, Kind::kString, 0, 0, Use::kUsed, "Given to the chat template."},
+    {"continue_final_message", kChat | kRender, Kind::kBool, 0, 0, Use::kUsed, "The answer goes on within the last message instead of after it."},
     {"documents", kChat | kApplyTemplate, Kind::kArray, 0, 0, Use::kUsed, "Given to the chat template."},
     {"chat_template_kwargs", kChat | kRender, Kind::kObject, 0, 0, Use::kUsed, "More variables for the chat template."},
     {"response_format", kBoth, Kind::kObject, 0, 0, Use::kUsed, "Only {\"type\": \"text\"} for now."},
@@ -80,11 +89,6 @@ constexpr Field kFields[] = {
     {"metadata", kBoth, Kind::kObject, 0, 0, Use::kIgnored, "For the client's own records."},
     {"store", kBoth, Kind::kBool, 0, 0, Use::kIgnored, "Nothing is stored here."},
     {"service_tier", kBoth, Kind::kString, 0, 0, Use::kIgnored, "There is one tier."},
-    {"parallel_tool_calls", kChat, Kind::kBool, 0, 0, Use::kIgnored, "Has a meaning with tools only."},
-    {"tools", kChat | kRender, Kind::kAny, 0, 0, Use::kRefused, "Functions the model may call."},
-    {"tool_choice", kChat, Kind::kAny, 0, 0, Use::kRefused, "Which of them."},
-    {"functions", kChat, Kind::kAny, 0, 0, Use::kRefused, "The older name of tools."},
-    {"function_call", kChat, Kind::kAny, 0, 0, Use::kRefused, "The older name of tool_choice."},
     {"guided_json", kBoth, Kind::kAny, 0, 0, Use::kRefused, "Constrained output."},
     {"guided_regex", kBoth, Kind::kAny, 0, 0, Use::kRefused, "Constrained output."},
     {"guided_choice", kBoth, Kind::kAny, 0, 0, Use::kRefused, "Constrained output."},
@@ -93,7 +97,6 @@ constexpr Field kFields[] = {
     {"audio", kChat, Kind::kAny, 0, 0, Use::kRefused, "Spoken output."},
     {"prediction", kChat, Kind::kAny, 0, 0, Use::kRefused, "Expected output."},
     {"web_search_options", kChat, Kind::kAny, 0, 0, Use::kRefused, "Search."},
-    {"continue_final_message", kChat, Kind::kAny, 0, 0, Use::kRefused, "Go on within the last message."},
     {"chat_template", kChat | kRender, Kind::kAny, 0, 0, Use::kRefused, "A template of the client's."},
 };
 // clang-format on
@@ -129,6 +132,8 @@ bool HasKind(const json::Value& value, Kind kind) {
       return value.is_array();
     case Kind::kStringOrArray:
       return value.is_string() || value.is_array();
+    case Kind::kStringOrObject:
+      return value.is_string() || value.is_object();
     case Kind::kAny:
       return true;
   }
@@ -151,6 +156,8 @@ std::string_view KindText(Kind kind) {
       return "an array";
     case Kind::kStringOrArray:
       return "a string or an array";
+    case Kind::kStringOrObject:
+      return "a string or an object";
     case Kind::kAny:
       return "anything";
   }

@@ -25,6 +25,7 @@ enum class Kind : uint8_t {
   kObject,
   kArray,
   kStringOrArray,
+  kStringOrObject,
   kAny,
 };
 

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/openai/message_format.h"
+
+#include <memory>
+
+#include "text/kept_specials.h"
+
+namespace tessera::server::openai {
+namespace {
+
+/// Whether thoughts are a part of their own: as the client asks, else as the server was told.
+ApiResult<bool> SeparatesReasoning(const json::Object& body, const ServedModel& model) {
+  const json::Value* asked = json::Find(body, "separate_reasoning");
+  const bool drops = !BoolOr(body, "include_reasoning", true);
+  const bool separates = BoolOr(body, "separate_reasoning", model.separates_reasoning) || drops;
+  if (separates && !model.chat_format.reasoning.has_value()) {
+    // The server's own setting is no fault of the client's.
+    if (asked == nullptr && !drops) return false;
+    return std::unexpected(BadField(
+        asked != nullptr ? "separate_reasoning" : "include_reasoning",
+        "nothing is known of how this model marks its thoughts; the operator can name it with "
+        "--reasoning-parser"));
+  }
+  if (asked != nullptr && !asked->get_bool() && drops)
+    return std::unexpected(BadField("include_reasoning",
+                                    "include_reasoning is false, which needs separate_reasoning"));
+  return separates;
+}
+
+}  // namespace
+
+ApiResult<void> SetMessageFormat(const json::Object& body, const ToolFields& tools,
+                                 const ServedModel& model, std::string_view prompt,
+                                 GenerationFields* fields) {
+  const auto separates = SeparatesReasoning(body, model);
+  if (!separates.has_value()) return std::unexpected(separates.error());
+  const text::ChatFormat& format = model.chat_format;
+  MessageFields& message = fields->message;
+  message.format.separates_reasoning = *separates;
+  message.drops_reasoning = !BoolOr(body, "include_reasoning", true);
+  message.is_older = tools.is_older;
+  if (tools.choice == ToolFields::Choice::kRequired) {
+    ApiError error = BadField("tool_choice", "a call cannot be enforced by this server yet");
+    error.code = "unsupported_parameter";
+    return std::unexpected(std::move(error));
+  }
+  const bool has_tools = tools.choice != ToolFields::Choice::kNone;
+  if (!has_tools && !*separates) return {};
+  message.format.reasoning = format.reasoning;
+  if (format.reasoning.has_value())
+    message.format.starts_reasoning = text::StartsOpen(*format.reasoning, prompt);
+  if (has_tools) {
+    message.format.tool_syntax = format.tool_syntax;
+    message.format.tools = tools.Specs();
+    if (!tools.several || !format.tool_syntax->several) message.format.tool_options.calls_max = 1;
+  }
+  message.kept_specials =
+      text::SpecialsIn(*model.tokenizer, message.format.tool_syntax.get(),
+                       format.reasoning.has_value() ? &*format.reasoning : nullptr);
+  return {};
+}
+
+}  // namespace tessera::server::openai
