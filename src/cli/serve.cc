@@ -122,6 +122,7 @@ Result<server::ServedModel> MakeServedModel(const Options& options, LoadedModel*
   model.chat_template = loaded->chat_template;
   model.template_vars = loaded->template_vars;
   model.eos_ids = loaded->eos_ids;
+  model.grammars = std::make_shared<text::GrammarCache>(model.tokenizer, model.eos_ids);
   model.defaults = loaded->sampling;
   TESSERA_RETURN_IF_ERROR(SetChatFormat(options, &model));
   return model;

@@ -90,6 +90,8 @@ Status CheckRequest(const Request& request, const runtime::ModelShape& shape) {
       return InvalidArgument(
           fmt::format("logprobs for {} tokens asked, at most {} are given", top, kTopLogprobsMax));
   TESSERA_RETURN_IF_ERROR(CheckBeams(request));
+  if (request.beams.has_value() && request.constraint != nullptr)
+    return InvalidArgument("beam search cannot keep an output to a form; leave one of them out");
   const StopParams& stop = request.stop;
   // Without an answer there must be something else that is wanted.
   const int64_t least = request.prompt_logprobs >= 0 ? 0 : 1;

@@ -137,7 +137,16 @@ class Engine::Impl {
 
  private:
   void Run(std::promise<Status> proven) {
-    EngineCore core(session_.get(), {options_.max_running, options_.prefix_cache_pages}, &clock_);
+    // With the lock taken, the engine thread cannot miss it between looking and waiting.
+    const auto wake = [this] {
+      { const std::lock_guard lock(mutex_); }
+      wake_.notify_one();
+    };
+    EngineCore core(session_.get(),
+                    {.max_running = options_.max_running,
+                     .prefix_cache_pages = options_.prefix_cache_pages,
+                     .on_mask_ready = wake},
+                    &clock_);
     Status status = options_.prove_session ? ProveSession(session_.get()) : Status();
     const bool works = status.ok();
     {
@@ -147,7 +156,7 @@ class Engine::Impl {
     proven.set_value(std::move(status));
     if (!works) return;
     while (TakeCommands(&core)) {
-      if (core.has_work()) {
+      if (core.has_work() && !core.is_stalled()) {
         step_started_ns_ = clock_.Now().time_since_epoch().count();
         core.Step();
         step_started_ns_ = 0;
@@ -164,7 +173,9 @@ class Engine::Impl {
     bool is_stopping = false;
     {
       std::unique_lock lock(mutex_);
-      wake_.wait(lock, [&] { return is_stopping_ || !commands_.empty() || core->has_work(); });
+      wake_.wait(lock, [&] {
+        return is_stopping_ || !commands_.empty() || (core->has_work() && !core->is_stalled());
+      });
       commands.swap(commands_);
       is_stopping = is_stopping_;
     }

@@ -10,8 +10,6 @@
 #include "engine/logprobs.h"
 
 namespace tessera::engine {
-namespace {}  // namespace
-
 EngineCore::EngineCore(runtime::Session* session, const CoreOptions& options, const Clock* clock)
     : session_(session),
       shape_(session->shape()),
@@ -19,7 +17,8 @@ EngineCore::EngineCore(runtime::Session* session, const CoreOptions& options, co
       clock_(clock),
       pool_(shape_.page_count),
       cache_(&pool_, shape_.page_tokens, options.prefix_cache_pages),
-      drawers_(static_cast<size_t>(session->workers())) {
+      drawers_(static_cast<size_t>(session->workers())),
+      masks_(shape_.vocab_size, kMaskThreads, options.on_mask_ready) {
   TESSERA_CHECK(options.max_running > 0);
   TESSERA_CHECK(shape_.page_tokens > 0 && shape_.max_rows > 0 && shape_.vocab_size > 0);
   UpdateGauges();
@@ -30,6 +29,7 @@ void EngineCore::Add(RequestId id, Request request) {
   TESSERA_CHECK(sequences_.empty() || sequences_.back()->id < id);
   sequences_.push_back(std::make_unique<Sequence>(id, std::move(request)));
   Sequence& sequence = *sequences_.back();
+  is_stalled_ = false;
   sequence.shares_prefix = sequence.request.cache_prompt && options_.prefix_cache_pages > 0;
   if (sequence.request.beams.has_value()) {
     sequence.beams = std::make_shared<BeamGroup>(id, sequence.request);
@@ -49,6 +49,7 @@ void EngineCore::End(RequestId id, FinishReason reason, Status status, int64_t k
   Retire(found->get(), reason, std::move(status), kept_tokens);
   found->reset();
   RemoveRetired();
+  is_stalled_ = false;  // Its pages may be what another waits for.
   UpdateGauges();
 }
 
@@ -57,11 +58,17 @@ void EngineCore::EndAll(FinishReason reason, const Status& status) {
 }
 
 void EngineCore::Step() {
+  is_stalled_ = false;
   ExpireDeadlines();
+  SettleMasks();
   if (sequences_.empty()) return;
   Decision decision = Plan();
-  TESSERA_CHECK(!decision.work.empty());
   Preempt(decision.preempt);
+  is_stalled_ = decision.work.empty();
+  if (is_stalled_) {
+    TESSERA_CHECK(std::ranges::any_of(sequences_, &Sequence::awaits_mask));
+    return UpdateGauges();
+  }
   Admit(decision.work);
   for (Work& item : decision.work) {
     const Sequence& sequence = *sequences_[item.index];
@@ -72,6 +79,7 @@ void EngineCore::Step() {
   ++stats_.steps;
   if (logits.has_value()) {
     stats_.last_step = clock_->Now();
+    mask_deadline_ = std::chrono::steady_clock::now() + options_.mask_patience;
     Advance(decision.work, *logits);
   } else {
     FailBatch(decision.work, logits.error());
@@ -131,6 +139,8 @@ void EngineCore::Admit(std::span<const Work> work) {
     Sequence& sequence = *sequences_[item.index];
     if (sequence.is_running) continue;
     sequence.is_running = true;
+    if (sequence.request.constraint != nullptr)
+      sequence.mask = masks_.Begin(std::move(sequence.request.constraint));
     newcomers.push_back(&sequence);
     if (!sequence.shares_prefix) continue;
     if (!sequence.first_scheduled.has_value())
@@ -207,6 +217,8 @@ void EngineCore::Advance(std::span<const Work> work, std::span<const float> logi
     Sequence& sequence = *sequences_[work[i].index];
     const int64_t start = sequence.computed;
     sequence.computed += work[i].rows;
+    if (sequence.computed == std::ssize(sequence.tokens) && IsMaskLate(&sequence))
+      --sequence.computed;
     const bool is_last = sequence.computed == std::ssize(sequence.tokens);
     // The begun page of a complete prompt, too, for those who have the same prompt.
     if (sequence.shares_prefix)
@@ -217,6 +229,8 @@ void EngineCore::Advance(std::span<const Work> work, std::span<const float> logi
     const size_t rows = is_all ? static_cast<size_t>(work[i].rows) : 1;
     TESSERA_CHECK((row + rows) * vocab <= logits.size());
     if (TakePrompt(&sequence, logits.subspan(row * vocab, rows * vocab), start)) {
+      sequences_[work[i].index].reset();
+    } else if (is_last && EndByMask(&sequence)) {
       sequences_[work[i].index].reset();
     } else if (is_last) {
       drawing_.push_back({work[i].index, row + rows - 1});
@@ -314,7 +328,15 @@ bool EngineCore::TakeToken(Sequence* sequence, Result<Drawn> drawn) {
   sequence->tokens.push_back(id);
   sequence->history.Push(id);
   CountToken(sequence);
-  if (!is_end && sequence->generated() < sequence->request.stop.max_tokens) return false;
+  const bool is_full = sequence->generated() >= sequence->request.stop.max_tokens;
+  if (!is_end && sequence->mask != nullptr) {
+    ++stats_.masked_tokens;
+    masks_.Accept(sequence->mask, id);
+    // Whether the last token made it whole decides between stop and length: the mask tells.
+    sequence->awaits_mask = is_full;
+    return false;
+  }
+  if (!is_end && !is_full) return false;
   Retire(sequence, is_end ? FinishReason::kStop : FinishReason::kLength, {}, -1);
   return true;
 }
@@ -343,6 +365,7 @@ void EngineCore::Retire(Sequence* sequence, FinishReason reason, Status status,
     LeavePages(sequence);
   }
   const TimePoint now = clock_->Now();
+  if (sequence->mask != nullptr) masks_.Discard(std::move(sequence->mask));
   Finish finish = sequence->MakeFinish(reason, std::move(status), kept_tokens, now);
   if (!sequence->request.is_probe) CountFinish(sequence->request, finish, now, &stats_);
   events_.push_back({sequence->request.sink, std::move(finish)});

@@ -16,7 +16,9 @@
 //   4. At most max_running sequences run.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <variant>
@@ -26,6 +28,7 @@
 #include "base/status.h"
 #include "engine/kv_pool.h"
 #include "engine/limits.h"
+#include "engine/mask_worker.h"
 #include "engine/prefix_cache.h"
 #include "engine/request.h"
 #include "engine/scheduler.h"
@@ -39,6 +42,10 @@ namespace tessera::engine {
 struct CoreOptions {
   int64_t max_running = kMaxRunningDefault;
   int64_t prefix_cache_pages = kPrefixCachePagesDefault;  // As EngineOptions.
+  /// Called on another thread when a mask is ready: a stalled core may go on.
+  std::function<void()> on_mask_ready = {};
+  /// How long a step waits for masks that are late, all of them together.
+  Duration mask_patience = kMaskPatienceDefault;
 };
 
 class EngineCore {
@@ -55,6 +62,9 @@ class EngineCore {
   void EndAll(FinishReason reason, const Status& status);
 
   bool has_work() const { return !sequences_.empty(); }
+  /// The last step found nothing to run: all that could waits for masks. Until on_mask_ready or a
+  /// new command another step would find the same.
+  bool is_stalled() const;
   /// Schedules, runs the model once, samples, retires what is finished.
   void Step();
   /// Hands the collected events to the sinks; returns how many requests finished with them.
@@ -112,6 +122,15 @@ class EngineCore {
   void RemoveRetired();
   void UpdateGauges();
 
+  // Constrained sequences: engine_core_masks.cc.
+  /// Ends those that their masks end, and lets those go on whose masks have come.
+  void SettleMasks();
+  /// Waits a little; true when the sequence has to wait for its mask and its row is lost.
+  bool IsMaskLate(Sequence* sequence);
+  /// Ends a sequence whose mask has failed or leaves nothing to say; true when it did. Requires a
+  /// mask that is ready, or none.
+  bool EndByMask(Sequence* sequence);
+
   runtime::Session* session_;
   const runtime::ModelShape shape_;
   const CoreOptions options_;
@@ -125,6 +144,9 @@ class EngineCore {
   std::vector<Drawing> drawing_;
   std::vector<Result<Drawn>> drawn_;  // [drawing_]
   std::vector<Event> events_;
+  MaskWorker masks_;
+  std::chrono::steady_clock::time_point mask_deadline_;  // Of the running step.
+  bool is_stalled_ = false;
 };
 
 /// Tokens that one sequence can have at most: the context length or the KV pool, the smaller.

@@ -4,7 +4,10 @@
 // length, KV pages, rows of a step) come from runtime::ModelShape.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+
+#include "base/clock.h"
 
 namespace tessera::engine {
 
@@ -16,6 +19,11 @@ inline constexpr int64_t kMaxRunningDefault = 16;
 inline constexpr int64_t kPrefixCachePagesDefault = INT64_MAX;
 /// Pages that the prefix cache gave up and still knows by name, to say why a prompt missed them.
 inline constexpr int64_t kEvictedPagesRemembered = 4096;
+/// How long a step waits for masks of constrained output that are late; then those sequences sit a
+/// step out.
+inline constexpr Duration kMaskPatienceDefault = std::chrono::milliseconds(1);
+/// Threads that compute masks.
+inline constexpr int kMaskThreads = 2;
 /// Alternatives reported per token; the largest number that any dialect asks for.
 inline constexpr int kTopLogprobsMax = 20;
 /// Prompt tokens of one step whose logits are all wanted: each is a row of the vocabulary.

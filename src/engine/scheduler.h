@@ -36,8 +36,8 @@ struct SequenceView {
   std::span<const uint64_t> page_keys = {};
   /// Each of its rows wants logits, which take memory: at most logits_rows in a step.
   bool needs_all_logits = false;
-  /// False: it waits for other sequences of its beam search, with or without pages. Only then may
-  /// computed be tokens.
+  /// False: it waits for other sequences of its beam search, or for its mask, with or without
+  /// pages. Only then may computed be tokens.
   bool is_ready = true;
 };
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/beam_search.h"
+#include "engine/mask_worker.h"
 #include "engine/prefix_cache.h"
 #include "engine/request.h"
 #include "engine/sampler.h"
@@ -65,6 +66,8 @@ struct Sequence {
   size_t beam = 0;                   // Which of the live ones.
   /// What may follow its last token; until all beams have theirs it has nothing to compute.
   std::optional<BeamReport> report;
+  std::shared_ptr<SequenceMask> mask;  // Null: unconstrained.
+  bool awaits_mask = false;            // Computes nothing until the mask is ready.
   std::optional<TimePoint> first_scheduled;
   std::optional<TimePoint> first_token;
   TimePoint last_token{};

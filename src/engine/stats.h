@@ -58,6 +58,8 @@ struct Stats {
   int64_t prefix_cache_hits = 0;       // Tokens.
   int64_t prefix_cache_evictions = 0;  // Pages.
   int64_t steps = 0;
+  int64_t masked_tokens = 0;  // Sampled under a mask.
+  int64_t late_masks = 0;     // Rows lost because the mask came later.
   int64_t rejected_queue_full = 0;
   // Seconds.
   Histogram time_to_first_token{LatencyBounds()};

@@ -20,6 +20,18 @@ bool Ends(const StopParams& stop, TokenId id) {
 
 }  // namespace
 
+std::span<const uint32_t> TokenDrawer::Allowed(const Sequence& sequence) {
+  if (sequence.mask == nullptr) return {};
+  const std::span<const uint32_t> mask = sequence.mask->mask();
+  if (!sequence.mask->next().may_end) return mask;
+  allowed_.assign(mask.begin(), mask.end());
+  // Before min_tokens the bans take these out again.
+  const StopParams& stop = sequence.request.stop;
+  for (const std::vector<TokenId>* ids : {&stop.eos_ids, &stop.stop_ids})
+    for (const TokenId id : *ids) allowed_[static_cast<size_t>(id / 32)] |= 1u << (id % 32);
+  return allowed_;
+}
+
 Result<Drawn> TokenDrawer::Draw(const Sequence& sequence, const Logits& logits) {
   const Request& request = sequence.request;
   const StopParams& stop = request.stop;
@@ -29,9 +41,10 @@ Result<Drawn> TokenDrawer::Draw(const Sequence& sequence, const Logits& logits) 
     banned_.insert(banned_.end(), stop.stop_ids.begin(), stop.stop_ids.end());
   }
   if (sequence.beams != nullptr) return Report(sequence, logits);
-  TESSERA_ASSIGN_OR_RETURN(const TokenId token,
-                           sampler_.Sample(logits, request.sampling, sequence.history, banned_,
-                                           static_cast<uint64_t>(sequence.generated())));
+  TESSERA_ASSIGN_OR_RETURN(
+      const TokenId token,
+      sampler_.Sample(logits, request.sampling, sequence.history, banned_,
+                      static_cast<uint64_t>(sequence.generated()), Allowed(sequence)));
   TokenOutput output{.id = token, .is_end = Ends(stop, token), .logprobs = {}};
   if (request.top_logprobs >= 0)
     output.logprobs = ComputeLogprobs(logits.values, token, request.top_logprobs);

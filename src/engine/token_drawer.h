@@ -7,6 +7,8 @@
 // Holds scratch memory: one per thread. Reads the sequence only.
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <variant>
 #include <vector>
 
@@ -28,9 +30,13 @@ class TokenDrawer {
 
  private:
   Result<BeamReport> Report(const Sequence& sequence, const Logits& logits);
+  /// What the sequence's mask allows and, where the output is whole, what ends it; empty without a
+  /// mask.
+  std::span<const uint32_t> Allowed(const Sequence& sequence);
 
   Sampler sampler_;
   std::vector<TokenId> banned_;
+  std::vector<uint32_t> allowed_;  // [vocab / 32]
 };
 
 }  // namespace tessera::engine

@@ -16,6 +16,7 @@
 #include "server/dry_breakers.h"
 #include "text/chat_format.h"
 #include "text/chat_template.h"
+#include "text/grammar_cache.h"
 #include "text/tokenizer.h"
 
 namespace tessera::server {
@@ -38,6 +39,8 @@ struct ServedModel {
   json::Object template_vars;        // bos_token, eos_token, ...: what the template may name.
 
   std::vector<text::TokenId> eos_ids;
+  /// Forms of output that clients ask for. Never null.
+  std::shared_ptr<text::GrammarCache> grammars;
   /// Of the model's generation_config; a request's own values go before them.
   engine::SamplingDefaults defaults;
   /// Of `tokenizer`; shared by all copies.

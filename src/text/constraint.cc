@@ -7,24 +7,6 @@
 #include "textkit_constraint.h"
 
 namespace tessera::text {
-namespace {
-
-tk_grammar_kind ToKind(GrammarKind kind) {
-  switch (kind) {
-    case GrammarKind::kJsonSchema:
-      return TK_GRAMMAR_JSON_SCHEMA;
-    case GrammarKind::kRegex:
-      return TK_GRAMMAR_REGEX;
-    case GrammarKind::kLark:
-      return TK_GRAMMAR_LARK;
-    case GrammarKind::kChoices:
-      return TK_GRAMMAR_CHOICES;
-  }
-  return -1;
-}
-
-}  // namespace
-
 Result<std::shared_ptr<const ConstraintVocabulary>> ConstraintVocabulary::Make(
     std::span<const ConstraintToken> tokens, std::span<const TokenId> eos) {
   std::vector<tk_slice> slices;
@@ -41,7 +23,7 @@ Result<std::shared_ptr<const ConstraintVocabulary>> ConstraintVocabulary::Make(
                                          eos.size(), &handle, error.out());
   if (code != TK_OK) return Fail(FromTextkit(code, error));
   return std::shared_ptr<const ConstraintVocabulary>(
-      new ConstraintVocabulary(handle, static_cast<int64_t>(tokens.size())));
+      new ConstraintVocabulary(handle, static_cast<int64_t>(tokens.size()), eos));
 }
 
 Result<std::shared_ptr<const ConstraintVocabulary>> ConstraintVocabulary::Make(
@@ -49,23 +31,15 @@ Result<std::shared_ptr<const ConstraintVocabulary>> ConstraintVocabulary::Make(
   std::vector<ConstraintToken> tokens(static_cast<size_t>(tokenizer.vocab_size()));
   for (size_t i = 0; i < tokens.size(); ++i) {
     const auto id = static_cast<TokenId>(i);
-    tokens[i] = {.bytes = tokenizer.TokenBytes(id), .special = tokenizer.IsSpecial(id)};
+    const bool special = tokenizer.IsSpecial(id);
+    tokens[i] = {.bytes = special ? tokenizer.TokenText(id) : tokenizer.TokenBytes(id),
+                 .special = special};
   }
   return Make(tokens, eos);
 }
 
 ConstraintVocabulary::~ConstraintVocabulary() {
   tk_vocabulary_free(handle_);
-}
-
-Result<std::unique_ptr<Constraint>> Constraint::Make(const ConstraintVocabulary& vocabulary,
-                                                     GrammarKind kind, std::string_view grammar) {
-  tk_constraint* handle = nullptr;
-  TextkitBuffer error;
-  const tk_code code =
-      tk_constraint_new(vocabulary.handle_, ToKind(kind), ToSlice(grammar), &handle, error.out());
-  if (code != TK_OK) return Fail(FromTextkit(code, error));
-  return std::unique_ptr<Constraint>(new Constraint(handle));
 }
 
 Constraint::~Constraint() {

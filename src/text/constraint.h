@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Constraint: which tokens may come next so that the output fits a grammar (JSON Schema, regular
-// expression, Lark, list of choices); llguidance in textkit/. ConstraintVocabulary is the model's
-// part, made once (a second or so for 100,000 tokens) and shared; Constraint is one sequence's.
+// Constraint: which tokens may come next so that the output keeps to a grammar (grammar.h says what
+// grammars there are). It is one sequence's state, made by Grammar::Start; llguidance in textkit/.
+// ConstraintVocabulary is the model's part, made once (a second or so for 100,000 tokens).
 //
-//   auto vocabulary = ConstraintVocabulary::Make(*tokenizer, eos_ids);
-//   auto constraint = Constraint::Make(*vocabulary, GrammarKind::kJsonSchema, schema);
+//   auto constraint = grammar->Start();
 //   constraint->ComputeMask(mask); sample; constraint->Commit(id); ... until is_finished().
 //
 // Threads: a vocabulary is immutable and thread-safe. A constraint belongs to one thread at a time
@@ -27,17 +26,10 @@ struct tk_vocabulary;
 
 namespace tessera::text {
 
-enum class GrammarKind : uint8_t {
-  kJsonSchema,  // JSON Schema as JSON text.
-  kRegex,       // Rust's regular expressions; the whole output must match.
-  kLark,        // llguidance's variant of Lark.
-  kChoices,     // A JSON array of strings, one of which is the output.
-};
-
 /// One token as a grammar sees it.
 struct ConstraintToken {
-  std::string bytes;     // What it contributes to text; empty = never allowed.
-  bool special = false;  // Contributes nothing; allowed only if it ends the output.
+  std::string bytes;     // What it contributes to text; empty = never allowed. Special: its name.
+  bool special = false;  // Allowed only where it ends the output or a grammar names it.
 };
 
 class ConstraintVocabulary {
@@ -54,20 +46,20 @@ class ConstraintVocabulary {
   int64_t size() const { return size_; }
   /// Words of a mask.
   size_t mask_words() const { return static_cast<size_t>((size_ + 31) / 32); }
+  /// The tokens that end an output.
+  std::span<const TokenId> eos() const { return eos_; }
 
  private:
-  friend class Constraint;
-  ConstraintVocabulary(tk_vocabulary* handle, int64_t size) : handle_(handle), size_(size) {}
+  friend class Grammar;
+  ConstraintVocabulary(tk_vocabulary* handle, int64_t size, std::span<const TokenId> eos)
+      : handle_(handle), size_(size), eos_(eos.begin(), eos.end()) {}
   tk_vocabulary* handle_;  // Owned.
   int64_t size_;
+  std::vector<TokenId> eos_;
 };
 
 class Constraint {
  public:
-  /// kInvalidArgument: the grammar is wrong or nothing satisfies it. kUnimplemented: it uses what
-  /// we lack, named in the message. kResourceExhausted: it is too large.
-  static Result<std::unique_ptr<Constraint>> Make(const ConstraintVocabulary& vocabulary,
-                                                  GrammarKind kind, std::string_view grammar);
   ~Constraint();
   Constraint(const Constraint&) = delete;
   Constraint& operator=(const Constraint&) = delete;
@@ -86,6 +78,7 @@ class Constraint {
   bool is_finished() const;
 
  private:
+  friend class Grammar;
   explicit Constraint(tk_constraint* handle) : handle_(handle) {}
   tk_constraint* handle_;  // Owned.
 };

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "text/constraint.h"
-
 #include <gtest/gtest.h>
 
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "text/grammar.h"
 #include "text/test_vocabularies.h"
 
 namespace tessera::text {
@@ -29,9 +28,9 @@ std::shared_ptr<const ConstraintVocabulary> Bytes() {
 
 std::unique_ptr<Constraint> Make(GrammarKind kind, std::string_view grammar) {
   static const auto vocabulary = Bytes();
-  auto made = Constraint::Make(*vocabulary, kind, grammar);
+  const auto made = Grammar::Compile(vocabulary, kind, grammar);
   EXPECT_TRUE(made.has_value()) << made.error().ToString();
-  return std::move(*made);
+  return std::move(*(*made)->Start());
 }
 
 /// The allowed tokens: bytes as characters, 'E' for the end, 'T' for the tool token, 'W' for
@@ -133,7 +132,7 @@ TEST(Constraint, LarkGrammars) {
 TEST(Constraint, AnErrorSaysWhatIsWrongWithTheGrammar) {
   const auto vocabulary = Bytes();
   const auto message = [&](GrammarKind kind, std::string_view grammar) {
-    const auto made = Constraint::Make(*vocabulary, kind, grammar);
+    const auto made = Grammar::Compile(vocabulary, kind, grammar);
     return made.has_value() ? "made" : made.error().ToString();
   };
   EXPECT_NE(message(GrammarKind::kJsonSchema, R"({"type": "strin"})").find("strin"),
@@ -151,13 +150,13 @@ TEST(Constraint, AnErrorSaysWhatIsWrongWithTheGrammar) {
 TEST(Constraint, GrammarsThatCostTooMuchEndInAnError) {
   const auto vocabulary = Bytes();
   const auto huge =
-      Constraint::Make(*vocabulary, GrammarKind::kRegex, "a" + std::string((1 << 20), 'b'));
+      Grammar::Compile(vocabulary, GrammarKind::kRegex, "a" + std::string((1 << 20), 'b'));
   ASSERT_FALSE(huge.has_value());
   EXPECT_EQ(huge.error().code(), Code::kResourceExhausted);
   std::string deep(100'000, '[');
-  EXPECT_FALSE(Constraint::Make(*vocabulary, GrammarKind::kJsonSchema, deep).has_value());
+  EXPECT_FALSE(Grammar::Compile(vocabulary, GrammarKind::kJsonSchema, deep).has_value());
   EXPECT_FALSE(
-      Constraint::Make(*vocabulary, GrammarKind::kRegex, std::string(50'000, '(')).has_value());
+      Grammar::Compile(vocabulary, GrammarKind::kRegex, std::string(50'000, '(')).has_value());
 }
 
 TEST(Constraint, AVocabularyNeedsAnEnd) {
@@ -174,9 +173,11 @@ TEST(Constraint, ARealVocabularySpellsJson) {
   ASSERT_GE(end[0], 0);
   const auto vocabulary = ConstraintVocabulary::Make(*tokenizer, end);
   ASSERT_TRUE(vocabulary.has_value()) << vocabulary.error().ToString();
-  const auto constraint = Constraint::Make(**vocabulary, GrammarKind::kJsonSchema,
-                                           R"({"type": "object", "additionalProperties": false,
+  const auto grammar = Grammar::Compile(*vocabulary, GrammarKind::kJsonSchema,
+                                        R"({"type": "object", "additionalProperties": false,
       "properties": {"city": {"type": "string"}}, "required": ["city"]})");
+  ASSERT_TRUE(grammar.has_value()) << grammar.error().ToString();
+  const auto constraint = (*grammar)->Start();
   ASSERT_TRUE(constraint.has_value()) << constraint.error().ToString();
   const auto ids = tokenizer->Encode("{\"city\": \"Köln\"}", {.add_special = false});
   ASSERT_TRUE(ids.has_value());

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Input: the kind of grammar ('j' JSON Schema, 'r' regular expression, 'l' Lark, 'c' choices), the
-// grammar, a zero byte, bytes that choose tokens. A grammar is refused, or generates under its own
-// masks: what a mask allows can be committed, what it forbids cannot, and there is a way on until
-// the end.
+// Input: the kind of grammar ('j' JSON Schema, 'r' regular expression, 'l' Lark, 'c' choices,
+// 't' tags), the grammar, a zero byte, bytes that choose tokens. A grammar is refused, or generates
+// under its own masks: what a mask allows can be committed, what it forbids cannot, and there is a
+// way on until the end.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "text/constraint.h"
+#include "text/grammar.h"
 
 namespace tessera::text {
 namespace {
@@ -43,6 +43,8 @@ std::optional<GrammarKind> KindOf(uint8_t letter) {
       return GrammarKind::kLark;
     case 'c':
       return GrammarKind::kChoices;
+    case 't':
+      return GrammarKind::kTags;
     default:
       return std::nullopt;
   }
@@ -93,7 +95,9 @@ void Fuzz(uint8_t letter, std::string_view input) {
   const auto kind = KindOf(letter);
   if (!kind.has_value()) return;
   const size_t zero = std::min(input.find('\0'), input.size());
-  const auto constraint = Constraint::Make(*vocabulary, *kind, input.substr(0, zero));
+  const auto grammar = Grammar::Compile(vocabulary, *kind, input.substr(0, zero));
+  if (!grammar.has_value()) return CheckError(grammar.error());
+  const auto constraint = (*grammar)->Start();
   if (!constraint.has_value()) return CheckError(constraint.error());
   if (zero < input.size()) Generate(*vocabulary, **constraint, input.substr(zero + 1));
 }

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -82,6 +83,7 @@ struct CoreHarness {
   int Run(int limit = 10000) {
     int steps = 0;
     while (core.has_work() && steps < limit) {
+      while (core.is_stalled()) std::this_thread::yield();  // Masks are made on other threads.
       Step();
       ++steps;
     }

@@ -27,6 +27,7 @@ inline server::ServedModel FakeServedModel() {
   };
   model.chat_template = std::make_shared<const FakeChatTemplate>();
   model.eos_ids = {kImEnd, kEndOfText};
+  model.grammars = std::make_shared<text::GrammarCache>(tokenizer, model.eos_ids);
   return model;
 }
 

@@ -2,9 +2,9 @@
  *
  * textkit, part constraint: grammar -> masks of allowed tokens. Shared rules: textkit.h.
  *
- * A vocabulary is immutable and shared by any number of threads and constraints (it lives as long
- * as the last of them). A constraint is the state of one sequence: one thread at a time, but it may
- * move between threads.
+ * A vocabulary is immutable and shared by any number of threads and grammars (it lives as long as
+ * the last of them). A grammar is immutable, compiled once and shared likewise. A constraint is the
+ * state of one sequence under a grammar: one thread at a time, but it may move between threads.
  */
 #ifndef TESSERA_TEXTKIT_CONSTRAINT_H_
 #define TESSERA_TEXTKIT_CONSTRAINT_H_
@@ -16,6 +16,7 @@ extern "C" {
 #endif
 
 typedef struct tk_vocabulary tk_vocabulary;
+typedef struct tk_grammar tk_grammar;
 typedef struct tk_constraint tk_constraint;
 
 typedef int32_t tk_grammar_kind;
@@ -23,11 +24,13 @@ enum {
   TK_GRAMMAR_JSON_SCHEMA = 0, /* JSON Schema as JSON text. */
   TK_GRAMMAR_REGEX = 1,       /* Rust's regular expressions; the whole output must match. */
   TK_GRAMMAR_LARK = 2,        /* llguidance's variant of Lark. */
-  TK_GRAMMAR_CHOICES = 3      /* A JSON array of strings, one of which is the output. */
+  TK_GRAMMAR_CHOICES = 3,     /* A JSON array of strings, one of which is the output. */
+  TK_GRAMMAR_TAGS = 4         /* Text with structured parts, as JSON: see text/grammar.h. */
 };
 
 /* tokens[id] are the bytes that token id contributes to text (no UTF-8 needed; empty = never
- * allowed), special[id] is not 0 for tokens that contribute none. eos ends the output. */
+ * allowed). special[id] is not 0 for tokens that contribute none: their bytes are the name by which
+ * a grammar asks for them. eos ends the output. */
 tk_code tk_vocabulary_new(const tk_slice* tokens, const uint8_t* special, size_t count,
                           const int32_t* eos, size_t eos_count, tk_vocabulary** out,
                           tk_buffer* error);
@@ -35,8 +38,12 @@ void tk_vocabulary_free(tk_vocabulary* handle);
 
 /* TK_INVALID_ARGUMENT: the grammar is wrong, or cannot be satisfied. TK_UNIMPLEMENTED: it uses what
  * is not supported; the message names it. TK_RESOURCE_EXHAUSTED: it is too large. */
-tk_code tk_constraint_new(const tk_vocabulary* vocabulary, tk_grammar_kind kind, tk_slice grammar,
-                          tk_constraint** out, tk_buffer* error);
+tk_code tk_grammar_new(const tk_vocabulary* vocabulary, tk_grammar_kind kind, tk_slice source,
+                       tk_grammar** out, tk_buffer* error);
+void tk_grammar_free(tk_grammar* handle);
+
+/* A constraint that has no token yet. It keeps what it needs of the grammar. */
+tk_code tk_grammar_start(const tk_grammar* grammar, tk_constraint** out, tk_buffer* error);
 void tk_constraint_free(tk_constraint* handle);
 
 /* Bit id % 32 of words[id / 32] is set where token id may come next; end tokens are where the text

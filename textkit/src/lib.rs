@@ -13,6 +13,7 @@ mod gguf_models;
 mod gguf_pre;
 mod gguf_scores;
 pub mod pipeline;
+pub mod schema;
 pub mod stored;
 pub mod template;
 pub mod tokenizer;

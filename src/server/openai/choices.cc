@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "engine/grammar_constraint.h"
 #include "text/kept_specials.h"
 
 namespace tessera::server::openai {
@@ -34,6 +35,7 @@ ChoiceSpec MakeChoice(const Context& context, const GenerationFields& fields,
   request.beams = fields.beams;
   request.cache_prompt = fields.cache_prompt;
   request.arrival = arrival;
+  if (fields.grammar != nullptr) request.constraint = engine::MakeGrammarConstraint(fields.grammar);
   const size_t tail = std::min(prompt.size(), kPromptTail);
   auto processor = std::make_unique<engine::OutputProcessor>(
       MakeDetokenizer(context.model, fields),

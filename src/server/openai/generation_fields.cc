@@ -9,6 +9,7 @@
 #include "base/random.h"
 #include "engine/limits.h"
 #include "server/limits.h"
+#include "server/openai/output_form.h"
 
 namespace tessera::server::openai {
 namespace {
@@ -256,22 +257,14 @@ Problem ReadMaxTokens(const json::Object& body, GenerationFields* fields) {
   return std::nullopt;
 }
 
-Problem CheckResponseFormat(const json::Object& body) {
-  const json::Value* format = json::Find(body, "response_format");
-  if (format == nullptr) return std::nullopt;
-  const auto type = json::NeedString(format->get_object(), "type");
-  if (!type.has_value())
-    return BadField("response_format", "response_format: " + type.error().message());
-  if (*type == "text") return std::nullopt;
-  if (*type == "json_object" || *type == "json_schema") {
-    ApiError error = BadField(
-        "response_format",
-        fmt::format("response_format of type {} is not supported by this server yet", *type));
-    error.code = "unsupported_parameter";
-    return error;
-  }
-  return BadField("response_format",
-                  fmt::format("response_format has the type \"{:.50}\", expected \"text\"", *type));
+Problem ReadForm(const json::Object& body, const ServedModel& model, GenerationFields* fields) {
+  auto form = ReadOutputForm(body, &fields->warnings);
+  if (!form.has_value()) return std::move(form).error();
+  if (!form->has_value()) return std::nullopt;
+  auto grammar = CompileOutputForm(**form, model.grammars.get());
+  if (!grammar.has_value()) return std::move(grammar).error();
+  fields->grammar = *std::move(grammar);
+  return std::nullopt;
 }
 
 }  // namespace
@@ -326,7 +319,7 @@ ApiResult<GenerationFields> ReadGenerationFields(const json::Object& body, unsig
         ReadStopStrings(body, &fields.stop_strings),
         ReadStopIds(body, vocab_size, &fields.stop_ids), ReadBeams(body, &fields),
         ReadDry(body, model, &fields.sampling.dry), ReadLogprobs(body, api, &fields),
-        ReadStreaming(body, &fields), CheckResponseFormat(body)})
+        ReadStreaming(body, &fields), ReadForm(body, model, &fields)})
     if (problem.has_value()) return std::unexpected(*std::move(problem));
   return fields;
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -16,6 +17,7 @@
 #include "server/openai/error.h"
 #include "server/openai/schema.h"
 #include "server/served_model.h"
+#include "text/grammar.h"
 #include "text/message_parser.h"
 
 namespace tessera::server::openai {
@@ -42,9 +44,10 @@ struct GenerationFields {
   std::optional<engine::BeamParams> beams;  // Absent: tokens are drawn, or greedy.
   bool stream = false;
   bool include_usage = false;
-  int top_logprobs = -1;     // As engine::Request.
-  int prompt_logprobs = -1;  // The same.
-  bool place_end = false;    // As engine::OutputOptions.
+  int top_logprobs = -1;                         // As engine::Request.
+  int prompt_logprobs = -1;                      // The same.
+  bool place_end = false;                        // As engine::OutputOptions.
+  std::shared_ptr<const text::Grammar> grammar;  // What the output keeps to; null: anything.
   MessageFields message;
   std::vector<Warning> warnings;
 };

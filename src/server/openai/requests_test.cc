@@ -173,8 +173,14 @@ TEST(OpenAiRequest, ABadValueNamesItsField) {
       {"stream_options", "{\"include_usage\":true}"},
       {"response_format", "{\"type\":\"yaml\"}"},
       {"response_format", "{}"},
-      {"response_format", "{\"type\":\"json_object\"}"},
-      {"guided_regex", "\"a+\""},
+      {"response_format", "{\"type\":\"json_schema\"}"},
+      {"response_format", "{\"type\":\"json_schema\",\"json_schema\":{\"schema\":7}}"},
+      {"guided_regex", "\"[\""},
+      {"guided_choice", "[]"},
+      {"guided_choice", "[1]"},
+      {"guided_grammar", "\"start: nowhere\""},
+      {"guided_json", "{\"type\":\"objekt\"}"},
+      {"structured_outputs", "{\"json\":7}"},
       {"model", "5"},
   };
   for (const auto& [field, value] : cases) {

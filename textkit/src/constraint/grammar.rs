@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A grammar, compiled once and started for each sequence.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use llguidance::api::TopLevelGrammar;
+use llguidance::Matcher;
+use serde_json::Value;
+
+use super::tags;
+use super::{reason, Constraint, Vocabulary};
+use crate::abi::{Code, Error, Result};
+use crate::schema;
+
+/// A grammar in bytes.
+const MAX_GRAMMAR_BYTES: usize = 1 << 20;
+const MAX_CHOICES: usize = 10_000;
+/// TK_GRAMMAR_JSON_SCHEMA.
+const JSON_SCHEMA: i32 = 0;
+
+pub struct Grammar {
+    vocabulary: Arc<Vocabulary>,
+    /// Before the first token. Behind a lock because a copy takes the lexer's own lock.
+    start: Mutex<Matcher>,
+    notes: Vec<String>,
+    /// Another implementation of JSON Schema, to look at finished outputs.
+    validator: Option<jsonschema::Validator>,
+}
+
+impl Grammar {
+    /// A sequence that has no token yet.
+    pub fn start(&self) -> Constraint {
+        let start = self.start.lock().unwrap_or_else(PoisonError::into_inner);
+        Constraint::new(self.vocabulary.clone(), start.deep_clone(), self.validator.is_some())
+    }
+
+    pub fn new(vocabulary: Arc<Vocabulary>, kind: i32, source: &str) -> Result<Grammar> {
+        if source.len() > MAX_GRAMMAR_BYTES {
+            return Err(Error::exhausted(format!(
+                "grammar has {} bytes; the limit is {MAX_GRAMMAR_BYTES}",
+                source.len()
+            )));
+        }
+        if kind == JSON_SCHEMA {
+            return Grammar::of_schema(vocabulary, source);
+        }
+        let matcher = compile(&vocabulary, top_level(&vocabulary, kind, source)?)?;
+        Ok(Grammar { vocabulary, start: Mutex::new(matcher), notes: Vec::new(), validator: None })
+    }
+
+    fn of_schema(vocabulary: Arc<Vocabulary>, source: &str) -> Result<Grammar> {
+        let schema: Value = serde_json::from_str(source)
+            .map_err(|e| Error::invalid(format!("JSON schema is no JSON: {e}")))?;
+        let prepared = schema::prepare(&schema)?;
+        let compile_part = |part| compile(&vocabulary, TopLevelGrammar::from_json_schema(part));
+        let matcher = compile_part(prepared.schema.clone()).map_err(|whole| Error {
+            code: whole.code,
+            message: match whole.code {
+                Code::ResourceExhausted => format!("#: {}", whole.message),
+                _ => schema::locate(&prepared, whole.message, |part| {
+                    compile_part(part).map(drop).map_err(|error| error.message)
+                }),
+            },
+        })?;
+        let validator = jsonschema::options()
+            .should_validate_formats(false)
+            .build(&schema)
+            .map_err(|error| Error::unimplemented(format!("#{}: {error}", error.instance_path)))?;
+        Ok(Grammar {
+            vocabulary,
+            start: Mutex::new(matcher),
+            notes: prepared.notes,
+            validator: Some(validator),
+        })
+    }
+
+    /// What of the source has no effect, one sentence each.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Whether a finished output has the form, seen from outside: its JSON by another
+    /// implementation of JSON Schema, all else by its text. An error says what is wrong.
+    pub fn validate(&self, text: &str) -> Result<()> {
+        let Some(validator) = &self.validator else { return self.validate_text(text) };
+        let value: Value = serde_json::from_str(text)
+            .map_err(|e| Error::invalid(format!("the output is no JSON: {e}")))?;
+        validator.validate(&value).map_err(|error| {
+            Error::invalid(format!("the output does not fit at #{}: {error}", error.instance_path))
+        })
+    }
+
+    fn validate_text(&self, text: &str) -> Result<()> {
+        let tokens = self.vocabulary.factory.tok_env().tokenize_bytes(text.as_bytes());
+        let start = self.start.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut matcher = start.deep_clone();
+        drop(start);
+        let fits = matcher.validate_tokens(&tokens).map_err(reason)? == tokens.len();
+        if fits && matcher.consume_tokens(&tokens).is_ok() {
+            let ended = matcher.is_stopped() && !matcher.is_error();
+            if ended || matcher.is_accepting().map_err(reason)? {
+                return Ok(());
+            }
+        }
+        Err(Error::invalid("the output does not fit its grammar"))
+    }
+}
+
+/// Compiles, and looks whether anything can be said at all.
+fn compile(vocabulary: &Vocabulary, grammar: TopLevelGrammar) -> Result<Matcher> {
+    let parser = vocabulary.factory.create_parser(grammar).map_err(reason)?;
+    let mut matcher = Matcher::new(Ok(parser));
+    if let Some(error) = matcher.get_error() {
+        return Err(reason(error));
+    }
+    // A grammar that llguidance would only follow in part must not pass for the whole.
+    if let Some(warning) = matcher.grammar_warnings().first() {
+        return Err(Error::unimplemented(warning.clone()));
+    }
+    if !matcher.is_stopped() && matcher.deep_clone().compute_mask().is_err() {
+        return Err(Error::invalid("nothing satisfies this grammar"));
+    }
+    Ok(matcher)
+}
+
+/// `tk_grammar_kind`.
+fn top_level(vocabulary: &Vocabulary, kind: i32, source: &str) -> Result<TopLevelGrammar> {
+    match kind {
+        1 => Ok(TopLevelGrammar::from_regex(source)),
+        2 => Ok(TopLevelGrammar::from_lark(source.to_string())),
+        3 => Ok(TopLevelGrammar::from_regex(&choice_regex(source)?)),
+        4 => Ok(TopLevelGrammar::from_lark(tags::lark(vocabulary, source)?)),
+        other => Err(Error::invalid(format!("unknown kind of grammar {other}"))),
+    }
+}
+
+/// A regular expression that matches each choice literally.
+fn choice_regex(source: &str) -> Result<String> {
+    let choices: Vec<String> = serde_json::from_str(source)
+        .map_err(|e| Error::invalid(format!("choices must be a JSON array of strings: {e}")))?;
+    if choices.is_empty() || choices.len() > MAX_CHOICES {
+        return Err(Error::invalid(format!("there must be 1 to {MAX_CHOICES} choices")));
+    }
+    let mut regex = String::from("(");
+    for (i, choice) in choices.iter().enumerate() {
+        if choice.is_empty() {
+            return Err(Error::invalid("a choice is empty"));
+        }
+        if i > 0 {
+            regex.push('|');
+        }
+        for c in choice.chars() {
+            // Every ASCII punctuation mark and control in hexadecimal: no rule of the regular
+            // expression or of the grammar around it applies to it.
+            if c.is_alphanumeric() || (c == ' ') || !c.is_ascii() {
+                regex.push(c);
+            } else {
+                regex.push_str(&format!("\\x{:02X}", c as u32));
+            }
+        }
+    }
+    regex.push(')');
+    Ok(regex)
+}

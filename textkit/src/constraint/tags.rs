@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Text with structured parts: free text in which a part that begins with a trigger must be one of
+//! the given tags, whose content keeps to a grammar of its own. Written as one Lark grammar.
+//!
+//! Free text runs up to the first trigger (a lazy lexeme), or, at the end, has none at all, so no
+//! text can look like a tag and escape its rules.
+
+use std::fmt::Write;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::Vocabulary;
+use crate::abi::{Error, Result};
+
+const MAX_TAGS: usize = 1024;
+const MAX_TAG_BYTES: usize = 4096;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Source {
+    tags: Vec<Tag>,
+    /// What begins a tag in free text: each tag's `begin` starts with one of them. Without free
+    /// text none is needed.
+    #[serde(default)]
+    triggers: Vec<String>,
+    /// Text before, between and after tags.
+    #[serde(default)]
+    free_text: bool,
+    /// What stands between two tags when there is no free text.
+    #[serde(default)]
+    separator: String,
+    #[serde(default)]
+    min_tags: usize,
+    /// Absent: any number.
+    max_tags: Option<usize>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Tag {
+    begin: String,
+    content: Content,
+    end: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Content {
+    JsonSchema(Value),
+    Regex(String),
+    /// A rule body of Lark, in terms of its own.
+    Lark(String),
+}
+
+pub fn lark(vocabulary: &Vocabulary, source: &str) -> Result<String> {
+    let source: Source = serde_json::from_str(source)
+        .map_err(|e| Error::invalid(format!("structural tags are not as expected: {e}")))?;
+    check(&source)?;
+    let mut rules = String::new();
+    for (i, tag) in source.tags.iter().enumerate() {
+        let content = content_rule(&tag.content)?;
+        writeln!(rules, "body_{i}: {content} {}", literal(vocabulary, &tag.end)).unwrap();
+    }
+    let unit = if source.free_text {
+        free_text_rules(vocabulary, &source, &mut rules)?
+    } else {
+        for (i, tag) in source.tags.iter().enumerate() {
+            writeln!(rules, "tag_{i}: {} body_{i}", literal(vocabulary, &tag.begin)).unwrap();
+        }
+        alternatives("tag", 0..source.tags.len())
+    };
+    Ok(format!("{}\n{rules}", start_rule(vocabulary, &source, &unit)))
+}
+
+fn check(source: &Source) -> Result<()> {
+    if source.tags.is_empty() || source.tags.len() > MAX_TAGS {
+        return Err(Error::invalid(format!("there must be 1 to {MAX_TAGS} tags")));
+    }
+    if source.max_tags.is_some_and(|max| max == 0 || max < source.min_tags) {
+        return Err(Error::invalid("max_tags must be at least 1 and at least min_tags"));
+    }
+    let texts = source.tags.iter().flat_map(|tag| [&tag.begin, &tag.end]);
+    for text in texts.chain(&source.triggers).chain([&source.separator]) {
+        if text.len() > MAX_TAG_BYTES {
+            return Err(Error::invalid(format!("a tag has more than {MAX_TAG_BYTES} bytes")));
+        }
+    }
+    if !source.free_text {
+        return Ok(());
+    }
+    for (i, trigger) in source.triggers.iter().enumerate() {
+        if trigger.is_empty() {
+            return Err(Error::invalid("a trigger is empty"));
+        }
+        for (j, other) in source.triggers.iter().enumerate() {
+            if i != j && other.contains(trigger.as_str()) {
+                return Err(Error::invalid(format!(
+                    "the trigger {trigger:?} is part of the trigger {other:?}"
+                )));
+            }
+        }
+    }
+    for tag in &source.tags {
+        if !source.triggers.iter().any(|trigger| tag.begin.starts_with(trigger.as_str())) {
+            return Err(Error::invalid(format!("no trigger begins the tag {:?}", tag.begin)));
+        }
+    }
+    Ok(())
+}
+
+/// Rules `unit_k`: text up to and with trigger k, then what is left of a tag that it begins.
+fn free_text_rules(vocabulary: &Vocabulary, source: &Source, rules: &mut String) -> Result<String> {
+    let mut in_text = Vec::new();
+    for (k, trigger) in source.triggers.iter().enumerate() {
+        let rests: Vec<String> = source
+            .tags
+            .iter()
+            .enumerate()
+            .filter_map(|(i, tag)| {
+                let rest = tag.begin.strip_prefix(trigger.as_str())?;
+                Some(format!("{} body_{i}", literal(vocabulary, rest)))
+            })
+            .collect();
+        let rests = rests.join(" | ");
+        if has_special(vocabulary, trigger) {
+            // Text cannot spell a special token.
+            writeln!(rules, "unit_{k}: TEXT? {} ({rests})", literal(vocabulary, trigger)).unwrap();
+        } else {
+            in_text.push(regex_literal(trigger));
+            writeln!(rules, "unit_{k}: text_{k} ({rests})").unwrap();
+            writeln!(rules, "text_{k}[lazy]: /(?s:.*){}/", regex_literal(trigger)).unwrap();
+        }
+    }
+    if in_text.is_empty() {
+        writeln!(rules, "TEXT: /(?s:.+)/").unwrap();
+    } else {
+        writeln!(rules, "TEXT: /(?s:.+)/ & ~/(?s:.*)({})(?s:.*)/", in_text.join("|")).unwrap();
+    }
+    Ok(alternatives("unit", 0..source.triggers.len()))
+}
+
+fn start_rule(vocabulary: &Vocabulary, source: &Source, unit: &str) -> String {
+    let separator = literal(vocabulary, &source.separator);
+    let repeat = |item: &str, min: usize, max: Option<usize>| match max {
+        Some(max) => format!("({item}){{{min},{max}}}"),
+        None => format!("({item}){{{min},}}"),
+    };
+    if source.free_text {
+        return format!("start: {} TEXT?", repeat(unit, source.min_tags, source.max_tags));
+    }
+    let more = repeat(
+        &format!("{separator} ({unit})"),
+        source.min_tags.saturating_sub(1),
+        source.max_tags.map(|max| max - 1),
+    );
+    let tags = format!("({unit}) {more}");
+    if source.min_tags == 0 {
+        format!("start: ({tags})?")
+    } else {
+        format!("start: {tags}")
+    }
+}
+
+fn alternatives(name: &str, numbers: std::ops::Range<usize>) -> String {
+    numbers.map(|i| format!("{name}_{i}")).collect::<Vec<_>>().join(" | ")
+}
+
+fn content_rule(content: &Content) -> Result<String> {
+    match content {
+        Content::JsonSchema(schema) => Ok(format!("%json {schema}")),
+        Content::Regex(regex) => Ok(format!("/{}/", llguidance::regex_to_lark(regex, ""))),
+        Content::Lark(grammar) => Ok(format!("%lark {{\n{grammar}\n}}")),
+    }
+}
+
+fn has_special(vocabulary: &Vocabulary, text: &str) -> bool {
+    vocabulary.specials.keys().any(|name| text.contains(name.as_str()))
+}
+
+/// `text` as terms of a rule: special tokens by number, the rest in quotes.
+fn literal(vocabulary: &Vocabulary, text: &str) -> String {
+    let mut terms = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        // The first special token in the text, the longest of those that begin there.
+        let next = vocabulary
+            .specials
+            .iter()
+            .filter_map(|(name, id)| Some((rest.find(name.as_str())?, name.len(), *id)))
+            .min_by_key(|&(at, length, _)| (at, std::cmp::Reverse(length)));
+        let (at, length, id) = next.map_or((rest.len(), 0, None), |(a, l, id)| (a, l, Some(id)));
+        if at > 0 {
+            terms.push(serde_json::to_string(&rest[..at]).unwrap());
+        }
+        terms.extend(id.map(|id| format!("<[{id}]>")));
+        rest = &rest[at + length..];
+    }
+    if terms.is_empty() {
+        return String::from("\"\"");
+    }
+    terms.join(" ")
+}
+
+/// `text` as a part of a regular expression between slashes.
+fn regex_literal(text: &str) -> String {
+    let mut regex = String::new();
+    for c in text.chars() {
+        if c.is_alphanumeric() || c == ' ' {
+            regex.push(c);
+        } else {
+            write!(regex, "\\x{{{:X}}}", c as u32).unwrap();
+        }
+    }
+    regex
+}
