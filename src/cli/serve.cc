@@ -46,6 +46,8 @@ struct Options {
   std::string reasoning_parser = "none";
   int64_t max_batch = engine::kMaxRunningDefault;
   int64_t queue_length = engine::kQueueLengthDefault;
+  std::string speculate = "off";
+  int64_t target_itl_ms = engine::kTargetItlDefault / std::chrono::milliseconds(1);
   std::optional<uint64_t> prefix_cache_bytes;  // Absent: as much as KV memory has.
   int http_threads = 4;
   int drain_seconds = 30;
@@ -190,6 +192,8 @@ Status Serve(const Options& options) {
   engine::EngineOptions engine_options;
   engine_options.max_running = options.max_batch;
   engine_options.queue_length = options.queue_length;
+  if (options.speculate == "ngram") engine_options.speculation = engine::Speculation::kNgram;
+  engine_options.target_itl = std::chrono::milliseconds(options.target_itl_ms);
   TESSERA_ASSIGN_OR_RETURN(engine_options.prefix_cache_pages,
                            PrefixCachePages(options.prefix_cache_bytes, shape));
   TESSERA_ASSIGN_OR_RETURN(
@@ -258,6 +262,16 @@ void AddServe(CLI::App* app, Context* context) {
       ->transform(ByteSizeOrOff());
   verb->add_option("--queue-length", options->queue_length, "Requests that may wait; beyond it 429")
       ->check(WholeNumber(1, 1 << 20))
+      ->capture_default_str();
+  verb->add_option("--target-itl-ms", options->target_itl_ms,
+                   "Time between two tokens of an answer that prompts of others may stretch a step "
+                   "to; 0 = any")
+      ->check(WholeNumber(0, 60000))
+      ->capture_default_str();
+  verb->add_option("--speculate", options->speculate,
+                   "Guess following tokens by what followed the same words before, and check "
+                   "several in one step while that pays (ngram); the answers are the same")
+      ->check(CLI::IsMember({"ngram", "off"}))
       ->capture_default_str();
   verb->add_option("--http-threads", options->http_threads,
                    "Threads that parse, tokenise and render")

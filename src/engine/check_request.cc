@@ -105,9 +105,12 @@ Status CheckRequest(const Request& request, const runtime::ModelShape& shape) {
   const int64_t limit = MaxSequenceTokens(shape);
   if (prompt_tokens > limit || stop.max_tokens > limit - prompt_tokens)
     return InvalidArgument(fmt::format(
-        "the prompt has {} tokens and max_tokens is {}; together at most {} tokens fit: shorten "
-        "the prompt or lower max_tokens",
-        prompt_tokens, stop.max_tokens, limit));
+        "the prompt has {} tokens and max_tokens is {}: {} tokens needed, {} available ({}); "
+        "shorten the prompt or lower max_tokens{}",
+        prompt_tokens, stop.max_tokens, prompt_tokens + stop.max_tokens, limit,
+        limit == shape.max_seq_len ? "the model's context"
+                                   : "KV memory, less than the model's context",
+        limit == shape.max_seq_len ? "" : ", or start the server with a greater --kv-memory"));
   return {};
 }
 

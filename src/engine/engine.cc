@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <condition_variable>
 #include <deque>
 #include <future>
@@ -82,9 +84,11 @@ class Engine::Impl {
       if (is_draining_) return Fail(Unavailable("the server is shutting down"));
       if (stats_.waiting + count > options_.queue_length) {
         stats_.rejected_queue_full = ++rejected_queue_full_;
-        return Fail(ResourceExhausted(fmt::format(
-            "the queue has no room: {} requests wait, {} came, {} is the limit; try again later",
-            stats_.waiting, count, options_.queue_length)));
+        retry_after_ = TimeUntilRoom(stats_.waiting + count - options_.queue_length);
+        return Fail(ResourceExhausted(
+            fmt::format("the queue has no room: {} requests wait, {} came, {} is the limit; try "
+                        "again in {} s",
+                        stats_.waiting, count, options_.queue_length, retry_after_.count())));
       }
       stats_.waiting += count;
       for (Request& request : requests) {
@@ -124,6 +128,10 @@ class Engine::Impl {
     const std::lock_guard lock(mutex_);
     return is_draining_;
   }
+  std::chrono::seconds retry_after() const {
+    const std::lock_guard lock(mutex_);
+    return retry_after_;
+  }
   Stats stats() const {
     const std::lock_guard lock(mutex_);
     return stats_;
@@ -145,6 +153,8 @@ class Engine::Impl {
     EngineCore core(session_.get(),
                     {.max_running = options_.max_running,
                      .prefix_cache_pages = options_.prefix_cache_pages,
+                     .target_itl = options_.target_itl,
+                     .speculation = options_.speculation,
                      .on_mask_ready = wake},
                     &clock_);
     Status status = options_.prove_session ? ProveSession(session_.get()) : Status();
@@ -165,6 +175,15 @@ class Engine::Impl {
     }
     core.EndAll(FinishReason::kCancelled, Cancelled("the engine was stopped"));
     Publish(&core);
+  }
+
+  /// Until so many requests have left the queue. Under mutex_.
+  std::chrono::seconds TimeUntilRoom(int64_t requests) const {
+    constexpr std::chrono::seconds kLeast(1), kMost(3600);
+    if (stats_.admissions_per_second <= 0) return kLeast;
+    const double seconds = static_cast<double>(requests) / stats_.admissions_per_second;
+    if (seconds >= static_cast<double>(kMost.count())) return kMost;
+    return std::max(kLeast, std::chrono::seconds(static_cast<int64_t>(std::ceil(seconds))));
   }
 
   /// Waits for something to do and applies the commands. False when the thread shall end.
@@ -228,6 +247,7 @@ class Engine::Impl {
   RequestId last_id_ = 0;
   int64_t unfinished_ = 0;  // Sinks submitted whose OnFinish has not been called.
   int64_t rejected_queue_full_ = 0;
+  std::chrono::seconds retry_after_{1};
   bool is_draining_ = false;
   bool is_stopping_ = false;
 
@@ -269,6 +289,9 @@ void Engine::Stop(RequestId id, int64_t kept_tokens) {
 }
 Status Engine::Drain(Duration patience) {
   return impl_->Drain(patience);
+}
+std::chrono::seconds Engine::retry_after() const {
+  return impl_->retry_after();
 }
 bool Engine::draining() const {
   return impl_->draining();

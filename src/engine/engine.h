@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "engine/draft_policy.h"
 #include "engine/limits.h"
 #include "engine/request.h"
 #include "engine/stats.h"
@@ -31,6 +32,9 @@ struct EngineOptions {
   int64_t queue_length = kQueueLengthDefault;  // Requests that may wait.
   /// Pages that the prefix cache may keep while nobody uses them; 0: no prefix is cached.
   int64_t prefix_cache_pages = kPrefixCachePagesDefault;
+  /// Time between two tokens of a reader that prompts of others may stretch a step to; 0: any.
+  Duration target_itl = kTargetItlDefault;
+  Speculation speculation = Speculation::kOff;
   /// Start() runs one step, so that who says "ready" knows it. Off where the first request follows
   /// at once and shows the same: the step costs as much as a token, and more on a cold file.
   bool prove_session = true;
@@ -50,8 +54,8 @@ class Engine {
   // All calls below: any thread.
 
   /// Queues a request. kInvalidArgument for a prompt or parameter that can never run (too long:
-  /// both numbers), kResourceExhausted with the queue's length when it is full, kUnavailable when
-  /// draining.
+  /// both numbers), kResourceExhausted with the queue's length when it is full (see retry_after),
+  /// kUnavailable when draining.
   Result<RequestId> Submit(Request request);
   /// All or none, e.g. the n choices of one call.
   Result<std::vector<RequestId>> SubmitAll(std::vector<Request> requests);
@@ -65,6 +69,10 @@ class Engine {
   /// cancels the rest. kDeadlineExceeded tells how many were cut.
   Status Drain(Duration patience);
   bool draining() const;
+
+  /// When there should be room again for what was refused last, by the rate at which requests leave
+  /// the queue. At least a second, at most an hour.
+  std::chrono::seconds retry_after() const;
 
   /// A consistent copy, as of the last step or command.
   Stats stats() const;

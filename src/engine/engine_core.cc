@@ -36,6 +36,7 @@ void EngineCore::Add(RequestId id, Request request) {
     sequence.shares_prefix = true;  // Among the beams, at least.
   }
   if (!sequence.shares_prefix) sequence.cache_miss.reason = CacheMiss::Reason::kOff;
+  fair_queue_.Enter(sequence.request.client);
   UpdateGauges();
 }
 
@@ -71,14 +72,18 @@ void EngineCore::Step() {
   }
   Admit(decision.work);
   for (Work& item : decision.work) {
-    const Sequence& sequence = *sequences_[item.index];
-    item.rows = std::min(item.rows, std::ssize(sequence.tokens) - sequence.computed);
+    Sequence& sequence = *sequences_[item.index];
+    const int64_t known = std::ssize(sequence.tokens) - sequence.computed;
+    item.rows = std::min(item.rows, known + std::ssize(sequence.drafts));
+    sequence.drafts.resize(static_cast<size_t>(std::max<int64_t>(item.rows - known, 0)));
   }
-  PrepareChunks(decision.work);
+  const StepLoad load = PrepareChunks(decision.work);
+  const TimePoint begin = clock_->Now();
   const auto logits = session_->Step(chunks_);
   ++stats_.steps;
   if (logits.has_value()) {
     stats_.last_step = clock_->Now();
+    step_cost_.Observe(load, *stats_.last_step - begin);
     mask_deadline_ = std::chrono::steady_clock::now() + options_.mask_patience;
     Advance(decision.work, *logits);
   } else {
@@ -102,68 +107,6 @@ void EngineCore::ExpireDeadlines() {
   UpdateGauges();
 }
 
-Decision EngineCore::Plan() {
-  std::vector<SequenceView> views;
-  views.reserve(sequences_.size());
-  int64_t places = options_.max_running;
-  for (const auto& sequence : sequences_) places -= sequence->is_running ? 1 : 0;
-  for (auto& sequence : sequences_) {
-    sequence->UpdatePageKeys(shape_.page_tokens);
-    // Those behind the last free place cannot join: looking them up is idle work.
-    const bool may_join = !sequence->is_running && !sequence->report.has_value() && places-- > 0;
-    views.push_back(sequence->View(
-        may_join && sequence->shares_prefix ? cache_.Find(sequence->Reusable()) : PrefixMatch{}));
-  }
-  return Schedule(views, {.rows = shape_.max_rows,
-                          .running = options_.max_running,
-                          .page_tokens = shape_.page_tokens,
-                          .free_pages = cache_.available(),
-                          .page_users = pool_.users(),
-                          .logits_rows = kAllLogitsRowsMax});
-}
-
-void EngineCore::Preempt(std::span<const size_t> victims) {
-  for (const size_t index : victims) {
-    Sequence& sequence = *sequences_[index];
-    TESSERA_CHECK(sequence.is_running);
-    Unschedule(&sequence);
-    ++stats_.preemptions;
-  }
-}
-
-void EngineCore::Admit(std::span<const Work> work) {
-  const TimePoint now = clock_->Now();
-  // All shared pages first: taking pages for one newcomer must not cost another what it has found.
-  std::vector<Sequence*> newcomers;
-  for (const Work& item : work) {
-    Sequence& sequence = *sequences_[item.index];
-    if (sequence.is_running) continue;
-    sequence.is_running = true;
-    if (sequence.request.constraint != nullptr)
-      sequence.mask = masks_.Begin(std::move(sequence.request.constraint));
-    newcomers.push_back(&sequence);
-    if (!sequence.shares_prefix) continue;
-    if (!sequence.first_scheduled.has_value())
-      sequence.cache_miss = sequence.is_scoring() ? CacheMiss{CacheMiss::Reason::kLogprobs, 0}
-                                                  : cache_.Find(sequence.tokens).miss;
-    cache_.Share(sequence.Reusable(), &sequence.pages);
-    sequence.computed = sequence.pages.stored * shape_.page_tokens;
-  }
-  for (Sequence* sequence : newcomers) {
-    if (sequence->shares_prefix) CopyTail(sequence);
-    if (sequence->first_scheduled.has_value()) continue;
-    sequence->first_scheduled = now;
-    sequence->cached_tokens = sequence->computed;
-  }
-}
-
-void EngineCore::CopyTail(Sequence* sequence) {
-  const auto tail = cache_.TakeTail(sequence->Reusable(), &sequence->pages);
-  if (!tail.has_value()) return;
-  TESSERA_CHECK(session_->CopyPage(tail->from, tail->to).ok());
-  sequence->computed += tail->tokens;
-}
-
 void EngineCore::LeavePages(Sequence* sequence) {
   if (sequence->shares_prefix)
     cache_.Store(std::span(sequence->tokens).first(static_cast<size_t>(sequence->computed)),
@@ -177,28 +120,36 @@ void EngineCore::Unschedule(Sequence* sequence) {
   sequence->is_running = false;
 }
 
-void EngineCore::PrepareChunks(std::span<const Work> work) {
+StepLoad EngineCore::PrepareChunks(std::span<const Work> work) {
   chunks_.clear();
-  int64_t rows_total = 0;
+  StepLoad load;
   for (const Work& item : work) {
     Sequence& sequence = *sequences_[item.index];
     const int64_t end = sequence.computed + item.rows;
     const int64_t missing = PagesFor(end, shape_.page_tokens) - std::ssize(sequence.pages.ids);
     if (missing > 0) TESSERA_CHECK(cache_.TryTake(missing, &sequence.pages));
-    TESSERA_CHECK(end <= std::ssize(sequence.tokens));
-    const bool is_last = end == std::ssize(sequence.tokens);
+    TESSERA_CHECK(end <= std::ssize(sequence.tokens) + std::ssize(sequence.drafts));
+    const bool is_last = end >= std::ssize(sequence.tokens);
+    const bool has_drafts = !sequence.drafts.empty();
+    std::span<const TokenId> input = sequence.tokens;
+    input = input.subspan(static_cast<size_t>(sequence.computed));
+    if (has_drafts) {
+      sequence.draft_input.assign(1, sequence.tokens.back());
+      sequence.draft_input.insert(sequence.draft_input.end(), sequence.drafts.begin(),
+                                  sequence.drafts.end());
+      input = sequence.draft_input;
+    }
     using Wanted = runtime::Chunk::Logits;
-    chunks_.push_back({.tokens = std::span(sequence.tokens)
-                                     .subspan(static_cast<size_t>(sequence.computed),
-                                              static_cast<size_t>(item.rows)),
+    chunks_.push_back({.tokens = input.first(static_cast<size_t>(item.rows)),
                        .start = sequence.computed,
                        .pages = sequence.pages.ids,
-                       .logits = sequence.is_scoring() ? Wanted::kAll
-                                 : is_last             ? Wanted::kLast
-                                                       : Wanted::kNone});
-    rows_total += item.rows;
+                       .logits = sequence.is_scoring() || has_drafts ? Wanted::kAll
+                                 : is_last                           ? Wanted::kLast
+                                                                     : Wanted::kNone});
+    load.Add(item.rows, sequence.computed);
   }
-  stats_.step_tokens.Observe(static_cast<double>(rows_total));
+  stats_.step_tokens.Observe(static_cast<double>(load.rows));
+  return load;
 }
 
 void EngineCore::FailBatch(std::span<const Work> work, const Status& status) {
@@ -216,7 +167,8 @@ void EngineCore::Advance(std::span<const Work> work, std::span<const float> logi
   for (size_t i = 0; i < work.size(); ++i) {
     Sequence& sequence = *sequences_[work[i].index];
     const int64_t start = sequence.computed;
-    sequence.computed += work[i].rows;
+    // Guesses count once they have proved right.
+    sequence.computed += work[i].rows - std::ssize(sequence.drafts);
     if (sequence.computed == std::ssize(sequence.tokens) && IsMaskLate(&sequence))
       --sequence.computed;
     const bool is_last = sequence.computed == std::ssize(sequence.tokens);
@@ -233,7 +185,8 @@ void EngineCore::Advance(std::span<const Work> work, std::span<const float> logi
     } else if (is_last && EndByMask(&sequence)) {
       sequences_[work[i].index].reset();
     } else if (is_last) {
-      drawing_.push_back({work[i].index, row + rows - 1});
+      const size_t drafts = sequence.drafts.size();
+      drawing_.push_back({work[i].index, row + rows - 1 - drafts, 1 + drafts});
     }
     row += rows;
   }
@@ -243,7 +196,7 @@ void EngineCore::Advance(std::span<const Work> work, std::span<const float> logi
   for (size_t i = 0; i < drawing_.size(); ++i) {
     std::unique_ptr<Sequence>& sequence = sequences_[drawing_[i].index];
     if (sequence == nullptr) continue;  // Went with another beam.
-    if (TakeToken(sequence.get(), std::move(drawn_[i]))) sequence.reset();
+    if (TakeDrawn(sequence.get(), std::move(drawn_[i]))) sequence.reset();
   }
 }
 
@@ -301,18 +254,19 @@ void EngineCore::DrawTokens(std::span<const float> logits) {
   const auto blocks = static_cast<size_t>(kernels::LogitBlocks(shape_.vocab_size));
   const std::span<const float> maxima = session_->block_max();
   TESSERA_CHECK(maxima.empty() || maxima.size() / blocks == logits.size() / vocab);
-  drawn_.assign(drawing_.size(), TokenOutput{});
+  drawn_.assign(drawing_.size(), std::vector<TokenOutput>());
   session_->ForEach(std::ssize(drawing_), [&](int64_t i, int worker) {
     const Drawing& drawing = drawing_[static_cast<size_t>(i)];
-    const size_t row = drawing.row;
-    const Logits mine(logits.subspan(row * vocab, vocab),
-                      maxima.empty() ? maxima : maxima.subspan(row * blocks, blocks));
+    std::vector<Logits> rows;
+    for (size_t row = drawing.row; row < drawing.row + drawing.rows; ++row)
+      rows.emplace_back(logits.subspan(row * vocab, vocab),
+                        maxima.empty() ? maxima : maxima.subspan(row * blocks, blocks));
     drawn_[static_cast<size_t>(i)] =
-        drawers_[static_cast<size_t>(worker)].Draw(*sequences_[drawing.index], mine);
+        drawers_[static_cast<size_t>(worker)].Draw(*sequences_[drawing.index], rows);
   });
 }
 
-bool EngineCore::TakeToken(Sequence* sequence, Result<Drawn> drawn) {
+bool EngineCore::TakeDrawn(Sequence* sequence, Result<Drawn> drawn) {
   if (!drawn.has_value()) {
     Retire(sequence, FinishReason::kError, drawn.error(), -1);
     return true;
@@ -321,7 +275,25 @@ bool EngineCore::TakeToken(Sequence* sequence, Result<Drawn> drawn) {
     sequence->report = std::move(*report);
     return false;
   }
-  TokenOutput& token = std::get<TokenOutput>(*drawn);
+  auto& tokens = std::get<std::vector<TokenOutput>>(*drawn);
+  TESSERA_CHECK(!tokens.empty());
+  if (!sequence->drafts.empty()) {
+    const int64_t drafted = std::ssize(sequence->drafts);
+    const int64_t accepted = std::ssize(tokens) - 1;
+    sequence->draft_policy.Observe(drafted, accepted);
+    ++stats_.draft_steps;
+    stats_.draft_tokens += drafted;
+    stats_.draft_accepted += accepted;
+    sequence->drafts.clear();
+  }
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    if (i > 0) ++sequence->computed;  // The token before was guessed, and its KV computed.
+    if (TakeToken(sequence, std::move(tokens[i]))) return true;
+  }
+  return false;
+}
+
+bool EngineCore::TakeToken(Sequence* sequence, TokenOutput token) {
   const TokenId id = token.id;
   const bool is_end = token.is_end;
   events_.push_back({sequence->request.sink, std::move(token)});
@@ -346,6 +318,7 @@ void EngineCore::CountToken(Sequence* sequence) {
   const bool is_first = !sequence->first_token.has_value();
   const TimePoint before = std::exchange(sequence->last_token, now);
   if (is_first) sequence->first_token = now;
+  fair_queue_.Charge(sequence->request.client, FairQueue::kGeneratedToken);
   if (sequence->request.is_probe) return;
   ++stats_.generation_tokens;
   if (is_first) {
@@ -364,6 +337,7 @@ void EngineCore::Retire(Sequence* sequence, FinishReason reason, Status status,
   } else {
     LeavePages(sequence);
   }
+  fair_queue_.Leave(sequence->request.client);
   const TimePoint now = clock_->Now();
   if (sequence->mask != nullptr) masks_.Discard(std::move(sequence->mask));
   Finish finish = sequence->MakeFinish(reason, std::move(status), kept_tokens, now);
@@ -378,6 +352,8 @@ void EngineCore::RemoveRetired() {
 void EngineCore::UpdateGauges() {
   stats_.running = std::ranges::count_if(sequences_, [](const auto& s) { return s->is_running; });
   stats_.waiting = static_cast<int64_t>(sequences_.size()) - stats_.running;
+  stats_.admissions_per_second = admissions_.PerSecond(clock_->Now());
+  stats_.step_cost = {step_cost_.step(), step_cost_.row(), step_cost_.position()};
   stats_.kv_pages_used = pool_.used();
   stats_.kv_pages_total = pool_.total();
   stats_.prefix_cache_pages = cache_.pages();

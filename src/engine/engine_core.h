@@ -26,6 +26,9 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "engine/admission_rate.h"
+#include "engine/draft_policy.h"
+#include "engine/fair_queue.h"
 #include "engine/kv_pool.h"
 #include "engine/limits.h"
 #include "engine/mask_worker.h"
@@ -34,6 +37,7 @@
 #include "engine/scheduler.h"
 #include "engine/sequence.h"
 #include "engine/stats.h"
+#include "engine/step_cost.h"
 #include "engine/token_drawer.h"
 #include "runtime/session.h"
 
@@ -42,6 +46,8 @@ namespace tessera::engine {
 struct CoreOptions {
   int64_t max_running = kMaxRunningDefault;
   int64_t prefix_cache_pages = kPrefixCachePagesDefault;  // As EngineOptions.
+  Duration target_itl = kTargetItlDefault;
+  Speculation speculation = Speculation::kOff;
   /// Called on another thread when a mask is ready: a stalled core may go on.
   std::function<void()> on_mask_ready = {};
   /// How long a step waits for masks that are late, all of them together.
@@ -82,16 +88,23 @@ class EngineCore {
   /// A sequence that gets its next token from this row of the step's logits.
   struct Drawing {
     size_t index = 0;
-    size_t row = 0;
+    size_t row = 0;   // The first: after its last token.
+    size_t rows = 1;  // And after each of its guesses.
   };
 
   void ExpireDeadlines();
   Decision Plan();
+  /// Fills order_: who comes first.
+  void OrderSequences();
+  /// Guesses what follows each decoding sequence, where checking that pays.
+  void GuessTokens();
+  /// Rows of prompts in a step of `views` in which somebody decodes.
+  int64_t PromptRows(std::span<const SequenceView> views);
   void Preempt(std::span<const size_t> victims);
   /// Gives the waiting sequences of `work` the pages that the prefix cache has for them.
   void Admit(std::span<const Work> work);
   void CopyTail(Sequence* sequence);
-  void PrepareChunks(std::span<const Work> work);
+  StepLoad PrepareChunks(std::span<const Work> work);
   void FailBatch(std::span<const Work> work, const Status& status);
   void Advance(std::span<const Work> work, std::span<const float> logits);
   /// What the rows of one chunk say of the prompt, and its end; true when the sequence has ended.
@@ -111,8 +124,9 @@ class EngineCore {
   void EndPrompt(Sequence* sequence);
   /// A token for each sequence of drawing_ from its row of the logits, to drawn_.
   void DrawTokens(std::span<const float> logits);
-  /// Adds its token to the sequence; true when it has ended.
-  bool TakeToken(Sequence* sequence, Result<Drawn> drawn);
+  /// What was drawn for it; true when the sequence has ended.
+  bool TakeDrawn(Sequence* sequence, Result<Drawn> drawn);
+  bool TakeToken(Sequence* sequence, TokenOutput token);
   void CountToken(Sequence* sequence);
   void Retire(Sequence* sequence, FinishReason reason, Status status, int64_t kept_tokens);
   /// Leaves what the sequence has computed to the prefix cache and gives all its pages back.
@@ -140,7 +154,11 @@ class EngineCore {
   std::vector<TokenDrawer> drawers_;  // One a worker of the session.
   Stats stats_;
   std::vector<std::unique_ptr<Sequence>> sequences_;  // In order of arrival; null once retired.
-  std::vector<runtime::Chunk> chunks_;                // Of the running step.
+  std::vector<size_t> order_;                         // Indices of sequences_: see SequenceView.
+  FairQueue fair_queue_;
+  AdmissionRate admissions_;
+  StepCostModel step_cost_;
+  std::vector<runtime::Chunk> chunks_;  // Of the running step.
   std::vector<Drawing> drawing_;
   std::vector<Result<Drawn>> drawn_;  // [drawing_]
   std::vector<Event> events_;

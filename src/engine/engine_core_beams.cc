@@ -75,6 +75,7 @@ void EngineCore::CountBeamToken(Sequence* beam) {
     stats_.time_to_first_token.Observe(Seconds(now - beam->request.arrival));
   }
   beam->last_token = now;
+  fair_queue_.Charge(beam->request.client, FairQueue::kGeneratedToken);
 }
 
 void EngineCore::ForkBeams(const std::shared_ptr<BeamGroup>& group,
@@ -171,6 +172,7 @@ void EngineCore::RemoveBeams(const BeamGroup& group, bool is_sound) {
       cache_.Release(&beam->pages);
     }
   }
+  fair_queue_.Leave(SequencesOf(group).front()->request.client);
   // The group may be owned by these alone.
   const std::shared_ptr<BeamGroup> kept = SequencesOf(group).front()->beams;
   for (auto& sequence : sequences_)

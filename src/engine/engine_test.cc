@@ -201,6 +201,48 @@ TEST(Engine, TheQueueIsBoundedAndSaysSo) {
   EXPECT_EQ(running->Wait().reason, FinishReason::kLength);
 }
 
+/// A clock that the test turns, read by the engine's thread.
+class SharedClock : public Clock {
+ public:
+  TimePoint Now() const override { return TimePoint(Duration(ns.load())); }
+  int64_t UnixSeconds() const override { return 1'700'000'000; }
+  std::atomic<int64_t> ns{1'000'000'000};
+};
+
+TEST(Engine, WhoIsRefusedHearsWhenToComeBack) {
+  SharedClock clock;
+  const auto gate = std::make_shared<Gate>();
+  FakeSessionOptions options;
+  options.on_step = [&clock, gate](int64_t step) {
+    clock.ns += std::chrono::nanoseconds(std::chrono::seconds(3)).count();
+    if (step > 20) gate->Pass();
+    return Status();
+  };
+  auto started = Engine::Start(std::make_unique<FakeSession>(std::move(options)),
+                               {.max_running = 1, .queue_length = 2}, clock);
+  ASSERT_TRUE(started.has_value());
+  const std::unique_ptr<Engine>& engine = *started;
+  EXPECT_EQ(engine->retry_after(), std::chrono::seconds(1)) << "nothing is known";
+  for (int i = 0; i < 20; ++i) {  // One step each, of three seconds.
+    const auto waiter = std::make_shared<Waiter>();
+    ASSERT_TRUE(engine->Submit(MakeRequest(waiter, 1)).has_value());
+    waiter->Wait();
+  }
+  const auto running = std::make_shared<Waiter>();
+  ASSERT_TRUE(engine->Submit(MakeRequest(running, 1)).has_value());
+  gate->AwaitWaiter();
+  std::vector<Request> requests;
+  for (int i = 0; i < 6; ++i) requests.push_back(MakeRequest(std::make_shared<Waiter>(), 1));
+  const auto refused = engine->SubmitAll(std::move(requests));
+  ASSERT_FALSE(refused.has_value());
+  // Four or five too many (the running one may still count as waiting), three seconds each.
+  const int64_t wait_s = engine->retry_after().count();
+  EXPECT_TRUE(wait_s >= 12 && wait_s <= 16) << wait_s;
+  EXPECT_NE(refused.error().message().find(std::to_string(wait_s) + " s"), std::string::npos);
+  gate->Open();
+  running->Wait();
+}
+
 TEST(Engine, TheDefaultQueueTakesAsManyAsItsLimitSays) {
   for (const int64_t count :
        {kQueueLengthDefault - 1, kQueueLengthDefault, kQueueLengthDefault + 1}) {

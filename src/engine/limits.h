@@ -15,6 +15,12 @@ namespace tessera::engine {
 inline constexpr int64_t kQueueLengthDefault = 256;
 /// Sequences in one step, when the caller names no other bound.
 inline constexpr int64_t kMaxRunningDefault = 16;
+/// Time between two tokens of a reader that prompts of others may stretch a step to.
+inline constexpr Duration kTargetItlDefault = std::chrono::milliseconds(100);
+/// Rows of prompts in a step, however long it takes: prompts must get on.
+inline constexpr int64_t kPromptRowsMin = 16;
+/// Clients whose share is remembered while they have no request.
+inline constexpr int64_t kClientsRemembered = 4096;
 /// Pages that the prefix cache may keep: as many as there are. Those in it can be had at any time.
 inline constexpr int64_t kPrefixCachePagesDefault = INT64_MAX;
 /// Pages that the prefix cache gave up and still knows by name, to say why a prompt missed them.

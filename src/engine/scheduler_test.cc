@@ -177,6 +177,69 @@ TEST(Schedule, ASharedPageIsBackOnlyWithItsLastUser) {
   EXPECT_EQ(decision.work, (std::vector<Work>{{0, 1}}));
 }
 
+TEST(Schedule, PromptsShareAStep) {
+  // Half for the first, and the short one is done at once.
+  const Views views{Running(1, 4000, 100, 7), Running(2, 3000, 0, 0), Waiting(3, 20)};
+  const Decision decision = Schedule(views, {100, 8, 16, 500, {}});
+  EXPECT_EQ(decision.work, (std::vector<Work>{{0, 50}, {1, 30}, {2, 20}}));
+  // One row at least for each, in order.
+  EXPECT_EQ(Schedule(views, {1, 8, 16, 500, {}}).work, (std::vector<Work>{{0, 1}}));
+}
+
+TEST(Schedule, PromptsAreBoundedOnlyWhileSomebodyDecodes) {
+  ScheduleLimits limits{512, 8, 16, 500, {}};
+  limits.prompt_rows = 40;
+  const Views both{Running(1, 4000, 100, 7), Running(2, 5, 4, 1)};
+  EXPECT_EQ(Schedule(both, limits).work, (std::vector<Work>{{0, 40}, {1, 1}}));
+  EXPECT_EQ(Schedule({both[0]}, limits).work, (std::vector<Work>{{0, 512}}));
+}
+
+TEST(Schedule, APriorityTakesThePlaceOfALowerOne) {
+  SequenceView urgent = Waiting(9, 10), low = Running(1, 5, 4, 1), lower = Running(2, 9, 8, 1);
+  urgent.priority = -1;
+  low.priority = 0;
+  lower.priority = 3;
+  // The last of the lower ones gives its place.
+  const Decision decision = Schedule({urgent, low, lower}, {64, 2, 16, 5, {}});
+  EXPECT_EQ(decision.preempt, (std::vector<size_t>{2}));
+  EXPECT_EQ(decision.work, (std::vector<Work>{{0, 10}, {1, 1}}));
+  // Equals do not.
+  urgent.priority = low.priority = lower.priority = 0;
+  EXPECT_TRUE(Schedule({urgent, low, lower}, {64, 2, 16, 5, {}}).preempt.empty());
+}
+
+TEST(Schedule, APriorityTakesPagesOnlyIfTheyAreEnough) {
+  SequenceView urgent = Waiting(9, 64), low = Running(1, 20, 19, 2);
+  urgent.priority = -1;
+  EXPECT_EQ(Schedule({urgent, low}, {64, 4, 16, 2, {}}).preempt, (std::vector<size_t>{1}));
+  const Decision kept = Schedule({urgent, low}, {64, 4, 16, 1, {}});
+  EXPECT_TRUE(kept.preempt.empty());
+  EXPECT_EQ(kept.work, (std::vector<Work>{{1, 1}}));
+}
+
+TEST(Schedule, DraftsTakeWhatIsLeft) {
+  SequenceView first = Running(1, 10, 9, 1), second = Running(2, 16, 15, 1);
+  first.drafts = second.drafts = 4;
+  // No page for the second's: they would lie in the next one.
+  EXPECT_EQ(Schedule({first, second}, {64, 4, 16, 0, {}}).work,
+            (std::vector<Work>{{0, 5}, {1, 1}}));
+  EXPECT_EQ(Schedule({first, second}, {64, 4, 16, 1, {}}).work,
+            (std::vector<Work>{{0, 5}, {1, 5}}));
+  EXPECT_EQ(Schedule({first, second}, {5, 4, 16, 1, {}}).work, (std::vector<Work>{{0, 4}, {1, 1}}));
+  // Beside a prompt there are none: the step is long enough.
+  EXPECT_EQ(Schedule({first, Waiting(3, 7)}, {64, 4, 16, 5, {}}).work,
+            (std::vector<Work>{{0, 1}, {1, 7}}));
+}
+
+TEST(Schedule, ThoseThatWaitForOthersMakeRoomWhenNothingElseCanRun) {
+  SequenceView reported = Running(1, 32, 32, 2), other = Running(2, 30, 30, 2);
+  reported.is_ready = other.is_ready = false;
+  const Views views{reported, Waiting(3, 40), other};
+  const Decision decision = Schedule(views, {64, 3, 16, 1, {}});
+  EXPECT_EQ(decision.preempt, (std::vector<size_t>{2}));
+  EXPECT_EQ(decision.work, (std::vector<Work>{{1, 40}}));
+}
+
 /// Checks one decision against the rules that always hold.
 void ExpectLawful(const Views& views, const ScheduleLimits& limits, const Decision& decision) {
   int64_t rows = 0;

@@ -17,7 +17,9 @@ SequenceView Sequence::View(const PrefixMatch& match) const {
                     .computed = computed,
                     .pages = pages.ids,
                     .needs_all_logits = is_scoring(),
-                    .is_ready = !report.has_value() && !awaits_mask};
+                    .is_ready = !report.has_value() && !awaits_mask,
+                    .priority = request.priority,
+                    .drafts = std::ssize(drafts)};
   // What it has to compute anyway is nothing to wait for.
   if (!is_scoring()) view.page_keys = page_keys;
   if (is_running) return view;

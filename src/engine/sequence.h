@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/beam_search.h"
+#include "engine/draft_policy.h"
 #include "engine/mask_worker.h"
 #include "engine/prefix_cache.h"
 #include "engine/request.h"
@@ -62,6 +63,10 @@ struct Sequence {
   int64_t cached_tokens = 0;       // Found in the cache when it was first scheduled.
   CacheMiss cache_miss;            // And why not more.
   TokenHistory history;
+  DraftPolicy draft_policy;
+  /// Guesses of what follows, to be checked in the next step; and with its last token before them.
+  std::vector<TokenId> drafts;
+  std::vector<TokenId> draft_input;
   std::shared_ptr<BeamGroup> beams;  // Null: it is alone.
   size_t beam = 0;                   // Which of the live ones.
   /// What may follow its last token; until all beams have theirs it has nothing to compute.

@@ -7,7 +7,6 @@
 // Holds scratch memory: one per thread. Reads the sequence only.
 #pragma once
 
-#include <cstdint>
 #include <span>
 #include <variant>
 #include <vector>
@@ -20,15 +19,26 @@
 
 namespace tessera::engine {
 
-/// A token; of a beam, what may follow it.
-using Drawn = std::variant<TokenOutput, BeamReport>;
+/// Tokens, one or more; of a beam, what may follow it.
+using Drawn = std::variant<std::vector<TokenOutput>, BeamReport>;
 
 class TokenDrawer {
  public:
-  /// Errors as Sampler::Sample.
-  Result<Drawn> Draw(const Sequence& sequence, const Logits& logits);
+  /// `rows`: logits after its last token and after each of sequence.drafts. A token is drawn from
+  /// the first; as long as the draft is what was drawn, another one from the next row, to which
+  /// this draft has led. So the tokens are those that single steps would have given. Errors as
+  /// Sampler::Sample.
+  Result<Drawn> Draw(const Sequence& sequence, std::span<const Logits> rows);
 
  private:
+  struct Place {  // Of the token in the answer.
+    const TokenHistory& history;
+    int64_t generated = 0;              // Tokens before it.
+    std::span<const uint32_t> allowed;  // By the mask; empty without one.
+  };
+  /// Fills banned_: what must not be the token after so many.
+  void Ban(const StopParams& stop, int64_t generated);
+  Result<TokenOutput> DrawOne(const Request& request, const Place& place, const Logits& logits);
   Result<BeamReport> Report(const Sequence& sequence, const Logits& logits);
   /// What the sequence's mask allows and, where the output is whole, what ends it; empty without a
   /// mask.

@@ -104,6 +104,17 @@ void AddState(const MetricsInput& input, Page* page) {
               total > 0 ? static_cast<double>(stats.kv_pages_used) / total : 0);
   page->Gauge("prefix_cache_pages", "KV pages in the prefix cache, in use or not.",
               static_cast<double>(stats.prefix_cache_pages), {}, /*is_ours=*/true);
+  page->Gauge("queue_admissions_per_second", "Requests that got a place lately, a second.",
+              stats.admissions_per_second, {}, /*is_ours=*/true);
+  page->Gauge("prompt_rows_beside_decoding",
+              "Prompt tokens that a step may have while others decode, by --target-itl-ms.",
+              static_cast<double>(stats.prompt_rows), {}, /*is_ours=*/true);
+  const auto cost = [&](std::string name, std::string help, double seconds) {
+    page->Gauge("step_cost_" + name + "_seconds", std::move(help), seconds, {}, /*is_ours=*/true);
+  };
+  cost("fixed", "Learnt time of a step, whatever is in it.", stats.step_cost[0]);
+  cost("row", "Learnt time of each row of a step.", stats.step_cost[1]);
+  cost("position", "Learnt time of each position that a row looks at.", stats.step_cost[2]);
   page->Gauge("cache_config_info", "Size of the KV cache, as labels.", 1,
               {{"block_size", std::to_string(input.shape.page_tokens)},
                {"num_gpu_blocks", std::to_string(input.shape.page_count)}});
@@ -125,6 +136,11 @@ void AddCounters(const engine::Stats& stats, Page* page) {
   page->Counter("prefix_cache_hits_total", "Prompt tokens found there.", stats.prefix_cache_hits);
   page->Counter("prefix_cache_evictions_total", "Pages of the prefix cache given up for others.",
                 stats.prefix_cache_evictions, /*is_ours=*/true);
+  page->Counter("spec_decode_num_drafts_total", "Times that following tokens were guessed.",
+                stats.draft_steps);
+  page->Counter("spec_decode_num_draft_tokens_total", "Tokens guessed.", stats.draft_tokens);
+  page->Counter("spec_decode_num_accepted_tokens_total", "Guessed tokens that were right.",
+                stats.draft_accepted);
   page->Counter("engine_steps_total", "Runs of the model.", stats.steps);
   page->Counter("requests_rejected_total", "Requests refused because the queue was full.",
                 stats.rejected_queue_full);

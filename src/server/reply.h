@@ -4,7 +4,9 @@
 // Same rules: copyable, any thread, nothing blocks.
 #pragma once
 
+#include <chrono>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -22,7 +24,13 @@ class Reply {
   /// Its X-Request-Id.
   std::string request_id() const { return std::string(common_.Find("x-request-id").value_or("")); }
 
+  /// What a 429 of this call is to say in Retry-After, whatever dialect writes it. Before Send, on
+  /// the same thread; shared by copies.
+  void SetRetryAfter(std::chrono::seconds seconds) const { *retry_after_ = seconds; }
+
   Status Send(net::Response response) const {
+    if (response.status == 429 && *retry_after_ > std::chrono::seconds(0))
+      response.headers.Set("Retry-After", std::to_string(retry_after_->count()));
     AddCommon(&response.headers);
     return writer_.Send(std::move(response));
   }
@@ -43,6 +51,7 @@ class Reply {
 
   net::ResponseWriter writer_;
   net::Headers common_;
+  std::shared_ptr<std::chrono::seconds> retry_after_ = std::make_shared<std::chrono::seconds>(0);
 };
 
 }  // namespace tessera::server

@@ -16,11 +16,15 @@ Status StartGeneration(const Context& context, const Reply& reply, std::vector<s
   // A name given twice would count one request as two.
   std::ranges::sort(ids);
   ids.erase(std::ranges::unique(ids).begin(), ids.end());
-  TESSERA_ASSIGN_OR_RETURN(
-      const auto generation,
-      Generation::Start(
-          {.engine = context.engine, .tasks = context.tasks, .registry = context.registry},
-          std::move(ids), std::move(choices), std::move(listener)));
+  auto started = Generation::Start(
+      {.engine = context.engine, .tasks = context.tasks, .registry = context.registry},
+      std::move(ids), std::move(choices), std::move(listener));
+  if (!started.has_value()) {
+    if (started.error().code() == Code::kResourceExhausted)
+      reply.SetRetryAfter(context.engine->retry_after());
+    return started.error();
+  }
+  const std::shared_ptr<Generation> generation = *std::move(started);
   if (stream != nullptr) context.streams->Watch(stream);
   // Weak: the connection must not keep a finished generation alive.
   reply.OnDisconnect([weak = std::weak_ptr<Generation>(generation)] {

@@ -42,6 +42,7 @@ int32_t& FakeSession::Cell(const runtime::Chunk& chunk, int64_t position) {
 Result<std::span<const float>> FakeSession::Step(std::span<const runtime::Chunk> chunks) {
   const int64_t step = steps_++;
   if (options_.on_step) TESSERA_RETURN_IF_ERROR(options_.on_step(step));
+  if (options_.on_chunks) options_.on_chunks(chunks);
   int64_t rows = 0;
   for (const runtime::Chunk& chunk : chunks) {
     TESSERA_RETURN_IF_ERROR(Check(chunk));

@@ -31,6 +31,8 @@ struct FakeSessionOptions {
   std::function<int32_t(std::span<const int32_t> context)> next;
   /// Called at the start of each step with its number (0 = first): may block, count or fail it.
   std::function<Status(int64_t step)> on_step;
+  /// Then: sees what the step has to compute, e.g. to turn a clock by what it would take.
+  std::function<void(std::span<const runtime::Chunk>)> on_chunks;
 };
 
 class FakeSession : public runtime::Session {

@@ -34,6 +34,8 @@ ChoiceSpec MakeChoice(const Context& context, const GenerationFields& fields,
   request.prompt_logprobs = fields.prompt_logprobs;
   request.beams = fields.beams;
   request.cache_prompt = fields.cache_prompt;
+  request.priority = fields.priority;
+  if (fields.timeout.has_value()) request.deadline = arrival + *fields.timeout;
   request.arrival = arrival;
   if (fields.grammar != nullptr) request.constraint = engine::MakeGrammarConstraint(fields.grammar);
   const size_t tail = std::min(prompt.size(), kPromptTail);

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "engine/request.h"
 #include "server/openai/error.h"
@@ -40,6 +41,8 @@ struct GenerationFields {
   bool include_stop = false;
   bool skip_special = true;
   bool cache_prompt = true;
+  int32_t priority = 0;             // As engine::Request.
+  std::optional<Duration> timeout;  // From arrival.
   int64_t n = 1;
   std::optional<engine::BeamParams> beams;  // Absent: tokens are drawn, or greedy.
   bool stream = false;

@@ -14,6 +14,7 @@ namespace tessera::server::openai {
 namespace {
 
 constexpr double kAnyInteger = 9007199254740992.0;  // 2^53: what every JSON reader keeps exact.
+constexpr double kTimeoutMin = 0.001, kTimeoutMax = 86400;
 constexpr double kTokensMax = 2147483647.0;
 
 // clang-format off
@@ -74,6 +75,8 @@ constexpr Field kFields[] = {
     {"include_reasoning", kChat, Kind::kBool, 0, 0, Use::kUsed, "false leaves thoughts out of the answer."},
     {"reasoning_effort", kChat | kRender, Kind::kString, 0, 0, Use::kUsed, "Given to the chat template."},
     {"continue_final_message", kChat | kRender, Kind::kBool, 0, 0, Use::kUsed, "The answer goes on within the last message instead of after it."},
+    {"priority", kBoth, Kind::kInteger, -1000000, 1000000, Use::kUsed, "Who comes first when not all can run: lesser numbers do (default 0)."},
+    {"timeout", kBoth, Kind::kNumber, kTimeoutMin, kTimeoutMax, Use::kUsed, "Seconds that the answer may take from its arrival; then it ends with 504."},
     {"documents", kChat | kApplyTemplate, Kind::kArray, 0, 0, Use::kUsed, "Given to the chat template."},
     {"chat_template_kwargs", kChat | kRender, Kind::kObject, 0, 0, Use::kUsed, "More variables for the chat template."},
     {"response_format", kBoth, Kind::kObject, 0, 0, Use::kUsed, "What form the output has: type text, json_object, or json_schema with a schema."},
