@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
-# Installs, builds and tests everything; closes with totals. Usage: ./check.sh [--quick]
+# Installs, builds and tests everything; closes with totals. Usage: ./check.sh [--quick | --long]
 # --quick leaves out sanitizers, fuzzers (which also prove that clang compiles) and acceptance.
 set -uo pipefail
 root=$(cd "$(dirname "$0")" && pwd)
 cd "$root"
 
-quick=false
+quick=false long=false
 case "${1:-}" in
   "") ;;
   --quick) quick=true ;;
-  *) echo "usage: ./check.sh [--quick]" >&2; exit 2 ;;
+  --long) long=true ;;  # Ten minutes of mixed load as well.
+  *) echo "usage: ./check.sh [--quick | --long]" >&2; exit 2 ;;
 esac
 
 export CCACHE_BASEDIR="$root" CCACHE_NOHASHDIR=1
@@ -79,6 +80,9 @@ if [ "$quick" = false ]; then
   stage "unit tests, asan and ubsan" ctest --preset asan
   stage "fuzz smoke" tests/fuzz/run.sh 10
   stage "acceptance" tests/e2e/acceptance.sh
+fi
+if [ "$long" = true ]; then
+  stage "soak" .cache/venv/bin/python -m pytest tests/e2e/test_soak.py -q -m long --timeout 900
 fi
 
 echo

@@ -46,7 +46,7 @@ struct Options {
   std::string reasoning_parser = "none";
   int64_t max_batch = engine::kMaxRunningDefault;
   int64_t queue_length = engine::kQueueLengthDefault;
-  std::string speculate = "off";
+  std::string speculate = "ngram";
   int64_t target_itl_ms = engine::kTargetItlDefault / std::chrono::milliseconds(1);
   std::optional<uint64_t> prefix_cache_bytes;  // Absent: as much as KV memory has.
   int http_threads = 4;

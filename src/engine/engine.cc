@@ -65,6 +65,11 @@ class Engine::Impl {
   }
 
   Status Start() {
+    if (options_.stuck_after > Duration::zero()) {
+      TESSERA_ASSIGN_OR_RETURN(watchdog_,
+                               Watchdog::Start(&stage_, &clock_, options_.stuck_after,
+                                               options_.on_stuck ? options_.on_stuck : LogStuck));
+    }
     std::promise<Status> proven;
     std::future<Status> outcome = proven.get_future();
     TESSERA_ASSIGN_OR_RETURN(
@@ -137,6 +142,7 @@ class Engine::Impl {
     return stats_;
   }
   const runtime::ModelShape& shape() const { return shape_; }
+  StageMarker::View stage() const { return stage_.Look(); }
   Duration step_age() const {
     const int64_t started = step_started_ns_.load();
     if (started == 0) return Duration::zero();
@@ -155,7 +161,8 @@ class Engine::Impl {
                      .prefix_cache_pages = options_.prefix_cache_pages,
                      .target_itl = options_.target_itl,
                      .speculation = options_.speculation,
-                     .on_mask_ready = wake},
+                     .on_mask_ready = wake,
+                     .stage = &stage_},
                     &clock_);
     Status status = options_.prove_session ? ProveSession(session_.get()) : Status();
     const bool works = status.ok();
@@ -165,13 +172,15 @@ class Engine::Impl {
     }
     proven.set_value(std::move(status));
     if (!works) return;
-    while (TakeCommands(&core)) {
+    while (TakeCommands(&core)) {  // Its waiting for something to do is idle.
       if (core.has_work() && !core.is_stalled()) {
         step_started_ns_ = clock_.Now().time_since_epoch().count();
         core.Step();
         step_started_ns_ = 0;
       }
+      stage_.Enter(Stage::kDeliver, clock_.Now());
       Publish(&core);
+      stage_.Enter(Stage::kIdle, clock_.Now());
     }
     core.EndAll(FinishReason::kCancelled, Cancelled("the engine was stopped"));
     Publish(&core);
@@ -198,6 +207,7 @@ class Engine::Impl {
       commands.swap(commands_);
       is_stopping = is_stopping_;
     }
+    stage_.Enter(Stage::kCommands, clock_.Now());
     for (Command& command : commands) Apply(std::move(command), core);
     return !is_stopping;
   }
@@ -252,6 +262,8 @@ class Engine::Impl {
   bool is_stopping_ = false;
 
   std::atomic<int64_t> step_started_ns_{0};
+  StageMarker stage_;
+  std::unique_ptr<Watchdog> watchdog_;
   std::thread thread_;
 };
 
@@ -304,6 +316,9 @@ const runtime::ModelShape& Engine::shape() const {
 }
 int64_t Engine::max_sequence_tokens() const {
   return MaxSequenceTokens(impl_->shape());
+}
+StageMarker::View Engine::stage() const {
+  return impl_->stage();
 }
 Duration Engine::step_age() const {
   return impl_->step_age();

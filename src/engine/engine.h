@@ -22,7 +22,9 @@
 #include "engine/draft_policy.h"
 #include "engine/limits.h"
 #include "engine/request.h"
+#include "engine/stage.h"
 #include "engine/stats.h"
+#include "engine/watchdog.h"
 #include "runtime/session.h"
 
 namespace tessera::engine {
@@ -35,6 +37,10 @@ struct EngineOptions {
   /// Time between two tokens of a reader that prompts of others may stretch a step to; 0: any.
   Duration target_itl = kTargetItlDefault;
   Speculation speculation = Speculation::kOff;
+  /// A stage of the engine thread that takes longer is reported, to the log if nobody else asks;
+  /// 0: nobody watches.
+  Duration stuck_after = kStuckAfterDefault;
+  Watchdog::Report on_stuck = {};
   /// Start() runs one step, so that who says "ready" knows it. Off where the first request follows
   /// at once and shows the same: the step costs as much as a token, and more on a cold file.
   bool prove_session = true;
@@ -79,6 +85,8 @@ class Engine {
   const runtime::ModelShape& shape() const;
   /// Tokens that prompt and completion together may have: context length or KV pool, the smaller.
   int64_t max_sequence_tokens() const;
+  /// What the engine thread is doing, and since when.
+  StageMarker::View stage() const;
   /// How long the running step has taken so far; 0 when none runs. For watchdogs.
   Duration step_age() const;
 

@@ -60,6 +60,7 @@ void EngineCore::EndAll(FinishReason reason, const Status& status) {
 
 void EngineCore::Step() {
   is_stalled_ = false;
+  Enter(Stage::kPlan);
   ExpireDeadlines();
   SettleMasks();
   if (sequences_.empty()) return;
@@ -78,9 +79,11 @@ void EngineCore::Step() {
     sequence.drafts.resize(static_cast<size_t>(std::max<int64_t>(item.rows - known, 0)));
   }
   const StepLoad load = PrepareChunks(decision.work);
+  Enter(Stage::kModel);
   const TimePoint begin = clock_->Now();
   const auto logits = session_->Step(chunks_);
   ++stats_.steps;
+  Enter(Stage::kDraw);
   if (logits.has_value()) {
     stats_.last_step = clock_->Now();
     step_cost_.Observe(load, *stats_.last_step - begin);

@@ -36,6 +36,7 @@
 #include "engine/request.h"
 #include "engine/scheduler.h"
 #include "engine/sequence.h"
+#include "engine/stage.h"
 #include "engine/stats.h"
 #include "engine/step_cost.h"
 #include "engine/token_drawer.h"
@@ -50,6 +51,7 @@ struct CoreOptions {
   Speculation speculation = Speculation::kOff;
   /// Called on another thread when a mask is ready: a stalled core may go on.
   std::function<void()> on_mask_ready = {};
+  StageMarker* stage = nullptr;  // Told what a step is at; may be null.
   /// How long a step waits for masks that are late, all of them together.
   Duration mask_patience = kMaskPatienceDefault;
 };
@@ -92,6 +94,9 @@ class EngineCore {
     size_t rows = 1;  // And after each of its guesses.
   };
 
+  void Enter(Stage stage) const {
+    if (options_.stage != nullptr) options_.stage->Enter(stage, clock_->Now());
+  }
   void ExpireDeadlines();
   Decision Plan();
   /// Fills order_: who comes first.

@@ -20,7 +20,7 @@ using testing::Recorder;
 
 using Tokens = std::vector<TokenId>;
 
-constexpr CoreOptions kSpeculating{.max_running = 4, .speculation = Speculation::kNgram};
+const CoreOptions kSpeculating{.max_running = 4, .speculation = Speculation::kNgram};
 
 /// A model that goes on with the text from the token after its latest earlier occurrence: it
 /// quotes its prompt.

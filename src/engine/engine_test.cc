@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <future>
 #include <mutex>
 #include <thread>
 
@@ -241,6 +242,26 @@ TEST(Engine, WhoIsRefusedHearsWhenToComeBack) {
   EXPECT_NE(refused.error().message().find(std::to_string(wait_s) + " s"), std::string::npos);
   gate->Open();
   running->Wait();
+}
+
+TEST(Engine, TheWatchdogNamesTheStageThatIsStuck) {
+  const auto gate = std::make_shared<Gate>();
+  std::promise<Stage> reported;
+  std::atomic<bool> is_first{true};
+  auto started = Engine::Start(std::make_unique<FakeSession>(Gated(gate)),
+                               {.stuck_after = std::chrono::milliseconds(20),
+                                .on_stuck =
+                                    [&](const Watchdog::Stuck& stuck) {
+                                      if (is_first.exchange(false)) reported.set_value(stuck.stage);
+                                    }},
+                               Clock::Real());
+  ASSERT_TRUE(started.has_value());
+  const auto waiter = std::make_shared<Waiter>();
+  ASSERT_TRUE((*started)->Submit(MakeRequest(waiter, 1)).has_value());
+  EXPECT_EQ(reported.get_future().get(), Stage::kModel);
+  EXPECT_EQ((*started)->stage().stage, Stage::kModel);
+  gate->Open();
+  waiter->Wait();
 }
 
 TEST(Engine, TheDefaultQueueTakesAsManyAsItsLimitSays) {

@@ -19,6 +19,8 @@ inline constexpr int64_t kMaxRunningDefault = 16;
 inline constexpr Duration kTargetItlDefault = std::chrono::milliseconds(100);
 /// Rows of prompts in a step, however long it takes: prompts must get on.
 inline constexpr int64_t kPromptRowsMin = 16;
+/// A stage of the engine thread that takes longer is reported as stuck.
+inline constexpr Duration kStuckAfterDefault = std::chrono::seconds(30);
 /// Clients whose share is remembered while they have no request.
 inline constexpr int64_t kClientsRemembered = 4096;
 /// Pages that the prefix cache may keep: as many as there are. Those in it can be had at any time.

@@ -21,6 +21,18 @@ bool Ends(const StopParams& stop, TokenId id) {
 
 }  // namespace
 
+std::span<const uint32_t> TokenDrawer::Allowed(const Sequence& sequence) {
+  if (sequence.mask == nullptr) return {};
+  const std::span<const uint32_t> mask = sequence.mask->mask();
+  if (!sequence.mask->next().may_end) return mask;
+  allowed_.assign(mask.begin(), mask.end());
+  // Before min_tokens the bans take these out again.
+  const StopParams& stop = sequence.request.stop;
+  for (const std::vector<TokenId>* ids : {&stop.eos_ids, &stop.stop_ids})
+    for (const TokenId id : *ids) allowed_[static_cast<size_t>(id / 32)] |= 1u << (id % 32);
+  return allowed_;
+}
+
 Result<Drawn> TokenDrawer::Draw(const Sequence& sequence, std::span<const Logits> rows) {
   TESSERA_CHECK(rows.size() == sequence.drafts.size() + 1);
   const int64_t generated = sequence.generated();

@@ -40,7 +40,8 @@ Status CheckAlive(const Context& context) {
   if (context.engine->draining()) return Unavailable("the server is shutting down");
   const Duration age = context.engine->step_age();
   if (age > kStuckStep)
-    return Unavailable(fmt::format("the model has not finished a step for {:.0f} s", Seconds(age)));
+    return Unavailable(fmt::format("no step was finished for {:.0f} s; the engine is {}",
+                                   Seconds(age), engine::StageName(context.engine->stage().stage)));
   return {};
 }
 

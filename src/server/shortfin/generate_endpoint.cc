@@ -32,7 +32,14 @@ class Responder : public GenerationListener {
       : request_(std::move(request)),
         reply_(std::move(reply)),
         stream_(std::move(stream)),
-        collected_(request_.prompts.size()) {}
+        collected_(request_.prompts.size()) {
+    for (size_t i = 0; i < request_.prompts.size(); ++i)
+      prompt_of_.insert(prompt_of_.end(), static_cast<size_t>(request_.prompts[i].num_beams), i);
+    for (const size_t prompt : prompt_of_) {
+      answer_of_.push_back(collected_[prompt].size());
+      collected_[prompt].emplace_back();
+    }
+  }
 
   void OnDelta(size_t choice, engine::OutputDelta delta) override {
     if (stream_ != nullptr) {
@@ -41,9 +48,9 @@ class Responder : public GenerationListener {
             {"rid", request_.prompts[choice].rid}, {"index", choice}, {"text", delta.text}}));
       return;
     }
-    collected_[choice].text += delta.text;
-    for (const engine::PlacedToken& token : delta.tokens)
-      collected_[choice].ids.emplace_back(token.id);
+    Collected& collected = collected_[prompt_of_[choice]][answer_of_[choice]];
+    collected.text += delta.text;
+    for (const engine::PlacedToken& token : delta.tokens) collected.ids.emplace_back(token.id);
   }
 
   void OnChoiceEnd(size_t, engine::FinishReason) override {}
@@ -84,7 +91,8 @@ class Responder : public GenerationListener {
       row["prompt"] = request_.prompts[i].text.has_value() ? json::Value(*request_.prompts[i].text)
                                                            : json::Value(nullptr);
       json::Array texts;
-      texts.push_back(json::Object{{"text", collected_[i].text}});
+      for (const Collected& answer : collected_[i])
+        texts.push_back(json::Object{{"text", answer.text}});
       row["responses"] = std::move(texts);
       rows.push_back(std::move(row));
     }
@@ -95,16 +103,25 @@ class Responder : public GenerationListener {
   }
 
   json::Value IdsBody() const {
-    if (!request_.is_batch) return collected_.front().ids;
+    if (!request_.is_batch) return IdsOf(collected_.front());
     json::Array rows;
-    for (const Collected& collected : collected_) rows.push_back(collected.ids);
+    for (const std::vector<Collected>& answers : collected_) rows.push_back(IdsOf(answers));
     return rows;
+  }
+
+  /// Of one prompt: a list of ids, or with beams a list of such lists.
+  static json::Array IdsOf(const std::vector<Collected>& answers) {
+    if (answers.size() == 1) return answers.front().ids;
+    json::Array lists;
+    for (const Collected& answer : answers) lists.push_back(answer.ids);
+    return lists;
   }
 
   const GenerateRequest request_;
   const Reply reply_;
   const std::shared_ptr<EventStream> stream_;
-  std::vector<Collected> collected_;
+  std::vector<std::vector<Collected>> collected_;  // [prompts][answers]
+  std::vector<size_t> prompt_of_, answer_of_;      // [choices]
 };
 
 ChoiceSpec MakeChoice(const Context& context, const GeneratePrompt& prompt, size_t index,
@@ -116,6 +133,7 @@ ChoiceSpec MakeChoice(const Context& context, const GeneratePrompt& prompt, size
                   .min_tokens = 0,
                   .eos_ids = context.model.eos_ids,
                   .stop_ids = {}};
+  if (prompt.num_beams > 1) request.beams.emplace().width = prompt.num_beams;
   request.arrival = arrival;
   auto processor = std::make_unique<engine::OutputProcessor>(
       context.model.make_detokenizer(/*skip_special=*/true), engine::OutputOptions{},
@@ -140,7 +158,10 @@ void HandleGenerate(const Context& context, const net::Request& request, const R
   std::vector<ChoiceSpec> choices;
   std::vector<std::string> ids;
   for (size_t i = 0; i < parsed->prompts.size(); ++i) {
-    choices.push_back(MakeChoice(context, parsed->prompts[i], i, arrival));
+    for (int beam = 0; beam < parsed->prompts[i].num_beams; ++beam) {
+      choices.push_back(MakeChoice(context, parsed->prompts[i], i, arrival));
+      choices.back().is_next_beam = beam > 0;
+    }
     ids.push_back(parsed->prompts[i].rid);
   }
   auto stream = parsed->stream ? std::make_shared<EventStream>(reply, context.clock) : nullptr;

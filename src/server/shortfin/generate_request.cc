@@ -7,6 +7,7 @@
 #include <array>
 
 #include "base/random.h"
+#include "engine/limits.h"
 #include "server/limits.h"
 #include "server/openai/completion_request.h"
 #include "server/openai/generation_fields.h"
@@ -77,11 +78,14 @@ Status ReadSampling(const json::Object& object, const ServedModel& model, Genera
       json::GetInt(object, "seed", static_cast<int64_t>(SystemRandom64() >> 1)));
   // -1 asks for a drawn one, as in /v1/completions.
   sampling.seed = seed == -1 ? SystemRandom64() : static_cast<uint64_t>(seed);
-  for (const char* only_one : {"n", "num_beams"}) {
-    TESSERA_ASSIGN_OR_RETURN(const int64_t count, json::GetInt(object, only_one, 1));
-    if (count != 1)
-      return InvalidArgument(fmt::format("{} is {}; this server supports 1 only", only_one, count));
-  }
+  TESSERA_ASSIGN_OR_RETURN(const int64_t count, json::GetInt(object, "n", 1));
+  if (count != 1)
+    return InvalidArgument(fmt::format("n is {}; this server supports 1 only", count));
+  TESSERA_ASSIGN_OR_RETURN(const int64_t beams, json::GetInt(object, "num_beams", 1));
+  if (beams < 1 || beams > engine::kBeamsMax)
+    return InvalidArgument(
+        fmt::format("num_beams is {}, expected 1 to {}", beams, engine::kBeamsMax));
+  prompt->num_beams = static_cast<int>(beams);
   TESSERA_ASSIGN_OR_RETURN(prompt->max_tokens, json::GetInt(object, "max_completion_tokens", 0));
   const bool is_given = json::Find(object, "max_completion_tokens") != nullptr;
   if (is_given && prompt->max_tokens < 1)
@@ -111,6 +115,7 @@ class Reader {
       return Fail(InvalidArgument(
           fmt::format("{} prompts came, expected 1 to {}", request_.prompts.size(), kPromptsMax)));
     TESSERA_RETURN_IF_ERROR(ReadAllSampling(json::Find(body, "sampling_params")));
+    TESSERA_RETURN_IF_ERROR(CheckBeams());
     TESSERA_RETURN_IF_ERROR(ReadRids(json::Find(body, "rid")));
     TESSERA_RETURN_IF_ERROR(CheckLengths());
     TESSERA_RETURN_IF_ERROR(StatusOf(json::GetBool(body, "strict", false)));
@@ -190,6 +195,20 @@ class Reader {
         return OutOfPlace("rid", "a string, or an array with one for each prompt of a batch");
       rid = std::string(entry.get_string());
     }
+    return {};
+  }
+
+  Status CheckBeams() const {
+    size_t answers = 0;
+    for (const GeneratePrompt& prompt : request_.prompts) {
+      answers += static_cast<size_t>(prompt.num_beams);
+      if (prompt.num_beams > 1 && request_.stream)
+        return InvalidArgument(
+            "beams are known at the end: stream and num_beams cannot go together");
+    }
+    if (answers > kChoicesMax)
+      return InvalidArgument(
+          fmt::format("{} beams of all prompts, expected at most {}", answers, kChoicesMax));
     return {};
   }
 

@@ -22,6 +22,7 @@ struct GeneratePrompt {
   std::string rid;
   engine::SamplingParams sampling;
   int64_t max_tokens = 0;
+  int num_beams = 1;  // More: that many answers, best first.
 };
 
 struct GenerateRequest {

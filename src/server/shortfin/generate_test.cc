@@ -48,6 +48,22 @@ TEST(Generate, BatchesAreKeyedByPosition) {
   EXPECT_EQ(texts(R"("input_ids":[[97],[98]])"), (std::vector<std::string>{a[0], b[0]}));
 }
 
+TEST(Generate, BeamsAreTheInnerResponses) {
+  FakeService service({});
+  const json::Value body = Parsed(Body(
+      &service, R"({"text":["a","b"],"sampling_params":)"
+                R"([{"num_beams":3,"max_completion_tokens":4},{"max_completion_tokens":4}]})"));
+  const json::Array& first = body.at("responses").at(0).at("responses").as_array();
+  ASSERT_EQ(first.size(), 3u);
+  EXPECT_NE(first[0], first[1]);
+  EXPECT_EQ(body.at("responses").at(1).at("responses").as_array().size(), 1u);
+  const json::Value ids =
+      Parsed(Body(&service, R"({"text":"a","return_input_ids":true,"sampling_params":)"
+                            R"({"num_beams":3,"max_completion_tokens":4}})"));
+  ASSERT_EQ(ids.as_array().size(), 3u);
+  EXPECT_TRUE(ids.at(0).is_array());
+}
+
 TEST(Generate, IdsComeAsBareArrays) {
   FakeService service(FakeService::Says("abc"));
   const std::string rest = R"(,"return_input_ids":true,"sampling_params":{"temperature":0}})";
@@ -107,7 +123,10 @@ TEST(Generate, BadRequestsSayWhy) {
                            R"({"text":"x","sampling_params":{"top_p":7}})",
                            R"({"text":"x","sampling_params":{"max_completion_tokens":0}})",
                            R"({"text":"x","sampling_params":{"max_completion_tokens":256}})",
-                           R"({"text":"x","sampling_params":{"num_beams":2}})",
+                           R"({"text":"x","sampling_params":{"num_beams":0}})",
+                           R"({"text":"x","sampling_params":{"num_beams":33}})",
+                           R"({"text":"x","sampling_params":{"num_beams":2},"stream":true})",
+                           R"({"text":"x","sampling_params":{"n":2}})",
                            R"({"text":["a","b"],"rid":"x"})",
                            R"({"text":["a","b"],"rid":["x"]})",
                            R"({"text":"x","stream":1})"}) {
