@@ -21,6 +21,8 @@ tk_grammar_kind ToKind(GrammarKind kind) {
       return TK_GRAMMAR_CHOICES;
     case GrammarKind::kTags:
       return TK_GRAMMAR_TAGS;
+    case GrammarKind::kLarkParts:
+      return TK_GRAMMAR_PARTS;
   }
   return -1;
 }

@@ -28,6 +28,7 @@ enum class GrammarKind : uint8_t {
   kLark,        // llguidance's variant of Lark.
   kChoices,     // A JSON array of strings, one of which is the output.
   kTags,        // Text with structured parts: the JSON of tag_grammar.h.
+  kLarkParts,  // A JSON array of Lark text and {"json_schema": ...}, joined: lark_text.h writes it.
 };
 
 class Grammar {

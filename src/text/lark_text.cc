@@ -11,6 +11,9 @@
 namespace tessera::text {
 namespace {
 
+/// Around the number of a schema. No literal holds it: JSON text and Escaped() write it otherwise.
+constexpr char kSchemaMark = '\x01';
+
 /// `text` as a part of a regular expression between slashes: whatever could mean something there is
 /// written as a number.
 std::string Escaped(std::string_view text) {
@@ -64,8 +67,28 @@ std::string LarkText::Literal(std::string_view text) const {
   return terms.empty() ? "\"\"" : terms;
 }
 
-std::string LarkText::TextUpTo(std::string_view mark) {
-  return BoundedTextUpTo(mark, 0, -1);
+std::string LarkText::NotFirst(std::string_view first) const {
+  // Text cannot spell a special token.
+  if (first.empty() || HasSpecial(first)) return "";
+  return fmt::format(" & ~/[ \\n\\r\\t]*{}(?s:.*)/", Escaped(first));
+}
+
+std::string LarkText::TextUpTo(std::string_view mark, std::string_view not_first) {
+  const std::string restriction = NotFirst(not_first);
+  if (restriction.empty() || HasSpecial(mark)) return BoundedTextUpTo(mark, 0, -1);
+  const std::string terminal = FreshName("UPTO");
+  Rule(terminal, fmt::format("/(?s:.*){}/{}", Escaped(mark), restriction));
+  std::string name = FreshName("upto");
+  Rule(name + "[lazy]", terminal);
+  return name;
+}
+
+std::string LarkText::TextBetween(std::string_view begin, std::string_view end) {
+  if (HasSpecial(begin) || HasSpecial(end)) return Literal(begin) + " " + TextUpTo(end);
+  // One lexeme: whether a text begins like this is clear before it is read.
+  std::string name = FreshName("between");
+  Rule(name + "[lazy]", fmt::format("/[ \\n\\r\\t]*{}(?s:.*){}/", Escaped(begin), Escaped(end)));
+  return name;
 }
 
 std::string LarkText::BoundedTextUpTo(std::string_view mark, int64_t min, int64_t max) {
@@ -86,18 +109,41 @@ std::string LarkText::BoundedTextUpTo(std::string_view mark, int64_t min, int64_
   return name;
 }
 
-std::string LarkText::TextWithout(std::string_view mark) {
+std::string LarkText::TextWithout(std::string_view mark, std::string_view not_first) {
   std::string name = FreshName("TEXT");
+  const std::string restriction = NotFirst(not_first);
   if (HasSpecial(mark)) {
-    Rule(name, "/(?s:.+)/");
+    Rule(name, "/(?s:.+)/" + restriction);
   } else {
-    Rule(name, fmt::format("/(?s:.+)/ & ~/(?s:.*){}(?s:.*)/", Escaped(mark)));
+    Rule(name, fmt::format("/(?s:.+)/ & ~/(?s:.*){}(?s:.*)/{}", Escaped(mark), restriction));
   }
   return name;
 }
 
 void LarkText::Rule(std::string_view name, std::string_view body) {
   rules_ += fmt::format("{}: {}\n", name, body);
+}
+
+std::string LarkText::Json(const json::Value& schema) {
+  schemas_.push_back(schema.is_null() ? json::Value(json::Object{{"type", "object"}}) : schema);
+  return fmt::format("{0}{1}{0}", kSchemaMark, schemas_.size() - 1);
+}
+
+std::string LarkText::Source(std::string_view start) const {
+  const std::string text = fmt::format("start: {}\n{}", start, rules_);
+  json::Array parts;
+  std::string_view rest = text;
+  while (true) {
+    const size_t begin = rest.find(kSchemaMark);
+    if (begin == std::string_view::npos) break;
+    const size_t end = rest.find(kSchemaMark, begin + 1);
+    const std::string number(rest.substr(begin + 1, end - begin - 1));
+    parts.push_back(json::Value(rest.substr(0, begin)));
+    parts.push_back(json::Object{{"json_schema", schemas_[std::stoul(number)]}});
+    rest.remove_prefix(end + 1);
+  }
+  parts.push_back(json::Value(rest));
+  return json::Serialize(parts);
 }
 
 std::string LarkText::FreshName(std::string_view stem) {

@@ -87,8 +87,8 @@ class Writer {
     }
     const std::string& key_end =
         syntax_.json_key_end.empty() ? syntax_.key_end : syntax_.json_key_end;
-    return fmt::format("{} %json {} {}", lark_.Literal(Begin() + std::string(key) + key_end),
-                       json::Serialize(Alone(schema)), lark_.Literal(syntax_.parameter_end));
+    return fmt::format("{} {} {}", lark_.Literal(Begin() + std::string(key) + key_end),
+                       lark_.Json(Alone(schema)), lark_.Literal(syntax_.parameter_end));
   }
 
   std::string StringValue(const json::Object& schema) {
@@ -109,10 +109,10 @@ class Writer {
 
   /// A property's schema with what it may refer to.
   json::Value Alone(const json::Value& schema) const {
-    json::Value alone = WithJsonSpacing(schema);
-    if (!schema.is_object()) alone.get_object().erase("type");  // true: any value.
+    json::Object alone;  // Of true, which is no object: any value.
+    if (schema.is_object()) alone = schema.get_object();
     for (const char* defs : {"$defs", "definitions"})
-      if (const json::Value* value = json::Find(schema_, defs)) alone.get_object()[defs] = *value;
+      if (const json::Value* value = json::Find(schema_, defs)) alone[defs] = *value;
     return alone;
   }
 

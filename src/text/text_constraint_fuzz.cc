@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Input: the kind of grammar ('j' JSON Schema, 'r' regular expression, 'l' Lark, 'c' choices,
-// 't' tags), the grammar, a zero byte, bytes that choose tokens. A grammar is refused, or generates
-// under its own masks: what a mask allows can be committed, what it forbids cannot, and there is a
-// way on until the end.
+// 't' tags, 'p' Lark with schemas), the grammar, a zero byte, bytes that choose tokens. A grammar
+// is refused, or generates under its own masks: what a mask allows can be committed, what it
+// forbids cannot, and there is a way on until the end.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -45,6 +45,8 @@ std::optional<GrammarKind> KindOf(uint8_t letter) {
       return GrammarKind::kChoices;
     case 't':
       return GrammarKind::kTags;
+    case 'p':
+      return GrammarKind::kLarkParts;
     default:
       return std::nullopt;
   }

@@ -63,32 +63,20 @@ Result<std::string> ArgumentTerms(const ToolSyntax& syntax, const ToolSchema& to
                                   LarkText* lark) {
   if (syntax.arguments == ToolSyntax::Arguments::kParameters)
     return ParameterTerms(syntax, tool, lark);
-  return "%json " + json::Serialize(WithJsonSpacing(tool.parameters));
+  return lark->Json(tool.parameters);
 }
 
 /// Thoughts and the white space behind them, as terms before those of the answer; perhaps none.
 std::string Thoughts(const ToolGrammarOptions& options, LarkText* lark) {
   if (!options.reasoning.has_value()) return "";
   const ReasoningSyntax& syntax = *options.reasoning;
-  const std::string up_to_end = lark->TextUpTo(syntax.end);
   const std::string space = "(/[ \\n\\r\\t]{1,8}/)? ";
-  if (options.starts_reasoning || syntax.is_implied) return up_to_end + " " + space;
-  return fmt::format("({} {} {})? ", lark->Literal(syntax.begin), up_to_end, space);
+  if (options.starts_reasoning || syntax.is_implied)
+    return lark->TextUpTo(syntax.end) + " " + space;
+  return fmt::format("({} {})? ", lark->TextBetween(syntax.begin, syntax.end), space);
 }
 
 }  // namespace
-
-json::Value WithJsonSpacing(const json::Value& schema) {
-  json::Object spaced;
-  if (schema.is_object()) {
-    spaced = schema.get_object();
-  } else {
-    spaced["type"] = "object";
-  }
-  spaced["x-guidance"] = {
-      {"whitespace_flexible", false}, {"item_separator", ", "}, {"key_separator", ": "}};
-  return spaced;
-}
 
 Result<std::optional<std::string>> ToolGrammar(const ToolSyntax& syntax,
                                                std::span<const ToolSchema> tools,
@@ -96,7 +84,8 @@ Result<std::optional<std::string>> ToolGrammar(const ToolSyntax& syntax,
                                                const Tokenizer& tokenizer) {
   TESSERA_CHECK(!tools.empty());
   const std::string marker = syntax.Marker();
-  if (marker.empty() && !options.needs_call) return std::optional<std::string>();
+  if (marker.empty() && !options.needs_call && !options.text_schema.has_value())
+    return std::optional<std::string>();
   LarkText lark(tokenizer);
   // Each call: what an answer's first one has behind the mark, and what a further one has in all.
   std::string first, further;
@@ -116,12 +105,16 @@ Result<std::optional<std::string>> ToolGrammar(const ToolSyntax& syntax,
   if (options.several) calls += fmt::format(" ({})*", further);
   calls += " " + lark.Literal(syntax.section_end);
   std::string answer = calls;
-  if (!options.needs_call) {
-    const std::string up_to_mark = lark.TextUpTo(marker);
-    answer = fmt::format("({}? | {} {})", lark.TextWithout(marker), up_to_mark, calls);
+  if (!options.needs_call && options.text_schema.has_value()) {
+    answer =
+        fmt::format("({} | {} {})", lark.Json(*options.text_schema), lark.Literal(marker), calls);
+  } else if (!options.needs_call) {
+    // Text that begins as thoughts do is thoughts.
+    const std::string thoughts = options.reasoning.has_value() ? options.reasoning->begin : "";
+    const std::string up_to_mark = lark.TextUpTo(marker, thoughts);
+    answer = fmt::format("({}? | {} {})", lark.TextWithout(marker, thoughts), up_to_mark, calls);
   }
-  const std::string thoughts = Thoughts(options, &lark);
-  return std::optional(fmt::format("start: {}{}\n{}", thoughts, answer, lark.rules()));
+  return std::optional(lark.Source(Thoughts(options, &lark) + answer));
 }
 
 }  // namespace tessera::text

@@ -30,19 +30,19 @@ struct ToolSchema {
 struct ToolGrammarOptions {
   bool needs_call = false;  // At least one call and no text; else text, or calls, or both.
   bool several = false;     // More than one call.
-  std::optional<ReasoningSyntax> reasoning;  // The answer may begin with thoughts.
-  bool starts_reasoning = false;             // It begins within them.
+  /// What text is, where there is any: JSON that obeys this schema.
+  std::optional<json::Value> text_schema = std::nullopt;
+  std::optional<ReasoningSyntax> reasoning = std::nullopt;  // The answer may begin with thoughts.
+  bool starts_reasoning = false;                            // It begins within them.
 };
 
-/// Text for Grammar::Compile, kind kLark. Requires at least one tool. kUnimplemented names what of
-/// a schema a syntax of single parameters cannot enforce. Nothing, without an error, when the
-/// syntax has no mark and no call is needed: then text cannot be told from the beginning of a call.
+/// Text for Grammar::Compile, kind kLarkParts. Requires at least one tool. kUnimplemented names
+/// what of a schema a syntax of single parameters cannot enforce. Nothing, without an error, when
+/// the syntax has no mark and no call is needed: then text cannot be told from the beginning of a
+/// call.
 Result<std::optional<std::string>> ToolGrammar(const ToolSyntax& syntax,
                                                std::span<const ToolSchema> tools,
                                                const ToolGrammarOptions& options,
                                                const Tokenizer& tokenizer);
-
-/// `schema` with the white space that models write between the parts of JSON, and no other.
-json::Value WithJsonSpacing(const json::Value& schema);
 
 }  // namespace tessera::text

@@ -85,36 +85,33 @@ ToolSyntax KimiK2() {
   return syntax;
 }
 
-ToolSyntax Parameters(ToolSyntax syntax, std::string begin, std::string key_end, std::string end,
-                      std::string separator) {
+ToolSyntax Parameters(ToolSyntax syntax, std::string begin, std::string key_end, std::string end) {
   syntax.arguments = ToolSyntax::Arguments::kParameters;
   syntax.parameter_begin = std::move(begin);
   syntax.key_end = std::move(key_end);
   syntax.parameter_end = std::move(end);
-  syntax.parameter_separator = std::move(separator);
   return syntax;
 }
 
 ToolSyntax Qwen3Coder() {
   ToolSyntax syntax = Parameters(
-      NameFirst("qwen3_coder", "<tool_call>\n<function=", ">\n", "\n</function>\n</tool_call>"),
-      "<parameter=", ">\n", "\n</parameter>", "\n");
+      NameFirst("qwen3_coder", "<tool_call>\n<function=", ">", "\n</function>\n</tool_call>"),
+      "\n<parameter=", ">\n", "\n</parameter>");
   syntax.separator = "\n";
   return syntax;
 }
 
 ToolSyntax Glm45() {
-  ToolSyntax syntax = Parameters(NameFirst("glm45", "<tool_call>", "\n", "\n</tool_call>"),
-                                 "<arg_key>", "</arg_key>\n<arg_value>", "</arg_value>", "\n");
+  ToolSyntax syntax = Parameters(NameFirst("glm45", "<tool_call>", "", "\n</tool_call>"),
+                                 "\n<arg_key>", "</arg_key>\n<arg_value>", "</arg_value>");
   syntax.separator = "\n";
   return syntax;
 }
 
 ToolSyntax MinimaxM2() {
-  ToolSyntax syntax = Parameters(NameFirst("minimax_m2", "<invoke name=\"", "\">\n", "\n</invoke>"),
-                                 "<parameter name=\"", "\">", "</parameter>", "\n");
-  syntax.section_begin = "<minimax:tool_call>\n";
-  syntax.separator = "\n";
+  ToolSyntax syntax = Parameters(NameFirst("minimax_m2", "\n<invoke name=\"", "\">", "\n</invoke>"),
+                                 "\n<parameter name=\"", "\">", "</parameter>");
+  syntax.section_begin = "<minimax:tool_call>";
   syntax.section_end = "\n</minimax:tool_call>";
   return syntax;
 }
@@ -184,8 +181,10 @@ const ToolSyntax* ToolSyntaxIn(std::string_view template_source) {
   for (const ToolSyntax& syntax : Table()) {
     // A word is no mark: it may stand there for any reason.
     const std::string marker = syntax.Marker();
-    const bool is_spelt = (marker.starts_with('<') || marker.starts_with('[')) && has(marker) &&
-                          (syntax.parameter_begin.empty() || has(syntax.parameter_begin));
+    const std::string& parameter = syntax.parameter_begin;
+    const std::string mark = parameter.substr(std::min(parameter.find('<'), parameter.size()));
+    const bool is_spelt =
+        (marker.starts_with('<') || marker.starts_with('[')) && has(marker) && has(mark);
     if (is_spelt && (found == nullptr || rank(syntax) > rank(*found))) found = &syntax;
   }
   return found;

@@ -25,7 +25,8 @@ enum {
   TK_GRAMMAR_REGEX = 1,       /* Rust's regular expressions; the whole output must match. */
   TK_GRAMMAR_LARK = 2,        /* llguidance's variant of Lark. */
   TK_GRAMMAR_CHOICES = 3,     /* A JSON array of strings, one of which is the output. */
-  TK_GRAMMAR_TAGS = 4         /* Text with structured parts, as JSON: see text/grammar.h. */
+  TK_GRAMMAR_TAGS = 4,        /* Text with structured parts, as JSON: see text/grammar.h. */
+  TK_GRAMMAR_PARTS = 5        /* A JSON array of Lark text and {"json_schema": ...}, joined. */
 };
 
 /* tokens[id] are the bytes that token id contributes to text (no UTF-8 needed; empty = never

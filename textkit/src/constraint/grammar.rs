@@ -7,7 +7,7 @@ use llguidance::api::TopLevelGrammar;
 use llguidance::Matcher;
 use serde_json::Value;
 
-use super::tags;
+use super::{parts, tags};
 use super::{reason, Constraint, Vocabulary};
 use crate::abi::{Code, Error, Result};
 use crate::schema;
@@ -130,6 +130,7 @@ fn top_level(vocabulary: &Vocabulary, kind: i32, source: &str) -> Result<TopLeve
         2 => Ok(TopLevelGrammar::from_lark(source.to_string())),
         3 => Ok(TopLevelGrammar::from_regex(&choice_regex(source)?)),
         4 => Ok(TopLevelGrammar::from_lark(tags::lark(vocabulary, source)?)),
+        5 => Ok(TopLevelGrammar::from_lark(parts::lark(source)?)),
         other => Err(Error::invalid(format!("unknown kind of grammar {other}"))),
     }
 }
