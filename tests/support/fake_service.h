@@ -26,10 +26,11 @@ inline constexpr int32_t kMark = 10;
 
 struct FakeService {
   explicit FakeService(FakeSessionOptions session, server::ApiOptions api = {},
-                       engine::EngineOptions options = {}) {
+                       engine::EngineOptions options = {},
+                       server::ServedModel model = FakeServedModel()) {
     auto engine = engine::Engine::Start(std::make_unique<FakeSession>(std::move(session)), options,
                                         Clock::Real());
-    auto started = server::HttpService::Start(FakeServedModel(), std::move(*engine),
+    auto started = server::HttpService::Start(std::move(model), std::move(*engine),
                                               {.api = std::move(api), .http = {}}, Clock::Real());
     if (!started.has_value()) ADD_FAILURE() << started.error().ToString();
     service = std::move(*started);

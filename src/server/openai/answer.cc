@@ -16,10 +16,13 @@ json::Object UsageBody(const Usage& usage) {
     if (usage.cache_miss.reason != Reason::kOff) miss["position"] = usage.cache_miss.position;
     details["cache_miss"] = std::move(miss);
   }
-  return {{"prompt_tokens", usage.prompt_tokens},
-          {"completion_tokens", usage.completion_tokens},
-          {"total_tokens", usage.prompt_tokens + usage.completion_tokens},
-          {"prompt_tokens_details", std::move(details)}};
+  json::Object body{{"prompt_tokens", usage.prompt_tokens},
+                    {"completion_tokens", usage.completion_tokens},
+                    {"total_tokens", usage.prompt_tokens + usage.completion_tokens},
+                    {"prompt_tokens_details", std::move(details)}};
+  if (usage.reasoning_tokens >= 0)
+    body["completion_tokens_details"] = {{"reasoning_tokens", usage.reasoning_tokens}};
+  return body;
 }
 
 std::string MakeId(std::string_view prefix) {
@@ -46,7 +49,8 @@ json::Object Answer::ChunkBody(json::Object choice) const {
   return body;
 }
 
-json::Object Answer::UsageChunk(const Usage& usage) const {
+json::Object Answer::UsageChunk(Usage usage) const {
+  usage.reasoning_tokens = reasoning_tokens();
   json::Object body = Body(chunk_object());
   body["choices"] = json::Array();
   body["usage"] = UsageBody(usage);

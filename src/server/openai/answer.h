@@ -43,6 +43,7 @@ struct Usage {
   int64_t completion_tokens = 0;
   int64_t cached_tokens = 0;
   engine::CacheMiss cache_miss;
+  int64_t reasoning_tokens = -1;  // Of the completion; -1: thoughts are not told apart.
 };
 json::Object UsageBody(const Usage& usage);
 
@@ -78,7 +79,7 @@ class Answer {
   virtual bool IsComplete(size_t /*choice*/) const { return false; }
 
   /// The chunk after all choices, if the client asked for usage.
-  json::Object UsageChunk(const Usage& usage) const;
+  json::Object UsageChunk(Usage usage) const;
   /// Puts the warnings into the last body of a response.
   void AddWarnings(json::Object* body) const;
 
@@ -86,6 +87,8 @@ class Answer {
   /// For the last body of the response.
   void Warn(Warning warning);
   virtual std::string_view chunk_object() const = 0;
+  /// As in Usage, of all choices.
+  virtual int64_t reasoning_tokens() const { return -1; }
   json::Object Body(std::string_view object) const;
   json::Object ChunkBody(json::Object choice) const;
 

@@ -32,12 +32,17 @@ class Message {
   }
 
   /// The parts that the text adds to the message, in order.
-  std::vector<MessageEvent> Read(std::string_view text) {
+  std::vector<MessageEvent> Read(const engine::OutputDelta& delta) {
     if (!parser_.has_value())
-      return text.empty()
+      return delta.text.empty()
                  ? std::vector<MessageEvent>()
-                 : std::vector<MessageEvent>{{MessageEvent::Kind::kText, 0, std::string(text)}};
-    return Kept(parser_->Push(text));
+                 : std::vector<MessageEvent>{{MessageEvent::Kind::kText, 0, delta.text}};
+    const bool was_reasoning = parser_->is_reasoning();
+    std::vector<MessageEvent> events = parser_->Push(delta.text);
+    // Marks count as thoughts; of a piece that holds both thoughts and text, all of it.
+    if (was_reasoning || parser_->is_reasoning())
+      reasoning_tokens_ += static_cast<int64_t>(delta.tokens.size());
+    return Kept(std::move(events));
   }
   std::vector<MessageEvent> ReadEnd() {
     if (!parser_.has_value()) return {};
@@ -111,6 +116,7 @@ class Message {
   }
 
   bool is_complete() const { return parser_.has_value() && parser_->is_full(); }
+  int64_t reasoning_tokens() const { return reasoning_tokens_; }
   std::string problem() const { return parser_.has_value() ? parser_->problem() : std::string(); }
 
  private:
@@ -126,6 +132,7 @@ class Message {
   std::optional<text::MessageParser> parser_;
   std::string content_;
   std::string reasoning_;
+  int64_t reasoning_tokens_ = 0;
   std::vector<Call> calls_;
 };
 
@@ -143,8 +150,7 @@ class ChatAnswer : public Answer {
 
   void Collect(size_t choice, engine::OutputDelta delta) override {
     Collected& collected = choices_[choice];
-    for (const MessageEvent& event : collected.message.Read(delta.text))
-      collected.message.Add(event);
+    for (const MessageEvent& event : collected.message.Read(delta)) collected.message.Add(event);
     for (engine::PlacedToken& token : delta.tokens) collected.tokens.push_back(std::move(token));
   }
 
@@ -164,7 +170,9 @@ class ChatAnswer : public Answer {
                          {"logprobs", Logprobs(choices_[i].tokens)},
                          {"finish_reason", choices_[i].finish}});
     body["choices"] = std::move(choices);
-    body["usage"] = UsageBody(usage);
+    Usage whole = usage;
+    whole.reasoning_tokens = reasoning_tokens();
+    body["usage"] = UsageBody(whole);
     if (head().prompt_logprobs >= 0)
       body["prompt_logprobs"] =
           PromptLogprobsBody(prompt_, prompt_logprobs_, head().prompt_logprobs, *head().tokenizer);
@@ -177,9 +185,10 @@ class ChatAnswer : public Answer {
   }
 
   std::vector<json::Object> Chunk(size_t choice, engine::OutputDelta delta) override {
-    if (head().top_logprobs < 0) delta.tokens.clear();
     std::vector<json::Object> chunks;
-    for (const MessageEvent& event : choices_[choice].message.Read(delta.text)) {
+    const std::vector<MessageEvent> events = choices_[choice].message.Read(delta);
+    if (head().top_logprobs < 0) delta.tokens.clear();
+    for (const MessageEvent& event : events) {
       // All of the text's tokens go with its first part.
       chunks.push_back(Delta(choice, choices_[choice].message.Delta(event), delta.tokens, nullptr));
       delta.tokens.clear();
@@ -205,6 +214,12 @@ class ChatAnswer : public Answer {
 
  protected:
   std::string_view chunk_object() const override { return "chat.completion.chunk"; }
+  int64_t reasoning_tokens() const override {
+    if (!fields_.format.separates_reasoning) return -1;
+    int64_t sum = 0;
+    for (const Collected& choice : choices_) sum += choice.message.reasoning_tokens();
+    return sum;
+  }
 
  private:
   struct Collected {

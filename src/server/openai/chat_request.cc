@@ -7,6 +7,7 @@
 
 #include "server/openai/message_format.h"
 #include "server/openai/messages.h"
+#include "server/openai/tool_constraint.h"
 #include "server/openai/tool_fields.h"
 
 namespace tessera::server::openai {
@@ -103,6 +104,8 @@ ApiResult<ChatRequest> ReadChatRequest(std::string_view body, const ServedModel&
   auto message =
       SetMessageFormat(checked->body, *tools, model, request.prompt.text, &request.fields);
   if (!message.has_value()) return std::unexpected(std::move(message).error());
+  auto constrained = ConstrainTools(checked->body, *tools, model, &request.fields);
+  if (!constrained.has_value()) return std::unexpected(std::move(constrained).error());
   if (auto error = RefuseIfStrict(checked->body, warnings))
     return std::unexpected(*std::move(error));
   return request;

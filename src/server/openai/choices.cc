@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/grammar_constraint.h"
+#include "server/reasoning_budget.h"
 #include "text/kept_specials.h"
 
 namespace tessera::server::openai {
@@ -38,6 +39,14 @@ ChoiceSpec MakeChoice(const Context& context, const GenerationFields& fields,
   if (fields.timeout.has_value()) request.deadline = arrival + *fields.timeout;
   request.arrival = arrival;
   if (fields.grammar != nullptr) request.constraint = engine::MakeGrammarConstraint(fields.grammar);
+  const MessageFields& message = fields.message;
+  if (message.reasoning_budget.has_value())
+    request.constraint = std::make_shared<ReasoningBudget>(
+        std::move(request.constraint), context.model.tokenizer, *message.format.reasoning,
+        ReasoningBudget::Options{.starts_reasoning = message.format.starts_reasoning,
+                                 .budget_tokens = *message.reasoning_budget,
+                                 .end_ids = message.reasoning_end,
+                                 .eos_ids = request.stop.eos_ids});
   const size_t tail = std::min(prompt.size(), kPromptTail);
   auto processor = std::make_unique<engine::OutputProcessor>(
       MakeDetokenizer(context.model, fields),

@@ -26,9 +26,11 @@ namespace tessera::server::openai {
 /// What a chat answer may hold beside text, and how it is told.
 struct MessageFields {
   text::MessageFormat format;
-  std::set<text::TokenId> kept_specials;  // That mark it.
-  bool drops_reasoning = false;           // Thoughts are not given out.
-  bool is_older = false;                  // A call is `function_call`, as `functions` asks for.
+  std::set<text::TokenId> kept_specials;    // That mark it.
+  bool drops_reasoning = false;             // Thoughts are not given out.
+  std::optional<int64_t> reasoning_budget;  // Tokens of thoughts, then their end mark follows:
+  std::vector<text::TokenId> reasoning_end;
+  bool is_older = false;  // A call is `function_call`, as `functions` asks for.
 };
 
 struct GenerationFields {

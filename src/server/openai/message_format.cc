@@ -27,6 +27,23 @@ ApiResult<bool> SeparatesReasoning(const json::Object& body, const ServedModel& 
   return separates;
 }
 
+ApiResult<void> ReadBudget(const json::Object& body, const ServedModel& model,
+                           MessageFields* message) {
+  constexpr std::string_view kField = "thinking_token_budget";
+  if (json::Find(body, kField) == nullptr) return {};
+  const std::optional<text::ReasoningSyntax>& syntax = model.chat_format.reasoning;
+  if (!syntax.has_value())
+    return std::unexpected(
+        BadField(kField,
+                 "nothing is known of how this model marks its thoughts; the operator can name it "
+                 "with --reasoning-parser"));
+  auto end = model.tokenizer->Encode(syntax->end, {.add_special = false, .parse_special = true});
+  if (!end.has_value()) return std::unexpected(FromStatus(end.error(), kField));
+  message->reasoning_budget = IntegerOr(body, kField, 0);
+  message->reasoning_end = *std::move(end);
+  return {};
+}
+
 }  // namespace
 
 ApiResult<void> SetMessageFormat(const json::Object& body, const ToolFields& tools,
@@ -39,13 +56,9 @@ ApiResult<void> SetMessageFormat(const json::Object& body, const ToolFields& too
   message.format.separates_reasoning = *separates;
   message.drops_reasoning = !BoolOr(body, "include_reasoning", true);
   message.is_older = tools.is_older;
-  if (tools.choice == ToolFields::Choice::kRequired) {
-    ApiError error = BadField("tool_choice", "a call cannot be enforced by this server yet");
-    error.code = "unsupported_parameter";
-    return std::unexpected(std::move(error));
-  }
   const bool has_tools = tools.choice != ToolFields::Choice::kNone;
-  if (!has_tools && !*separates) return {};
+  const bool has_budget = json::Find(body, "thinking_token_budget") != nullptr;
+  if (!has_tools && !*separates && !has_budget) return {};
   message.format.reasoning = format.reasoning;
   if (format.reasoning.has_value())
     message.format.starts_reasoning = text::StartsOpen(*format.reasoning, prompt);
@@ -54,6 +67,8 @@ ApiResult<void> SetMessageFormat(const json::Object& body, const ToolFields& too
     message.format.tools = tools.Specs();
     if (!tools.several || !format.tool_syntax->several) message.format.tool_options.calls_max = 1;
   }
+  if (auto budget = ReadBudget(body, model, &message); !budget.has_value())
+    return std::unexpected(std::move(budget).error());
   message.kept_specials =
       text::SpecialsIn(*model.tokenizer, message.format.tool_syntax.get(),
                        format.reasoning.has_value() ? &*format.reasoning : nullptr);

@@ -73,6 +73,7 @@ constexpr Field kFields[] = {
     {"function_call", kChat, Kind::kStringOrObject, 0, 0, Use::kUsed, "The older name of tool_choice: none, auto or {\"name\": ...}."},
     {"separate_reasoning", kChat, Kind::kBool, 0, 0, Use::kUsed, "Thoughts are reasoning_content instead of text (default: true if the server has --reasoning-parser)."},
     {"include_reasoning", kChat, Kind::kBool, 0, 0, Use::kUsed, "false leaves thoughts out of the answer."},
+    {"thinking_token_budget", kChat, Kind::kInteger, 0, kTokensMax, Use::kUsed, "Most tokens of thoughts; then the mark that ends them follows."},
     {"reasoning_effort", kChat | kRender, Kind::kString, 0, 0, Use::kUsed, "Given to the chat template."},
     {"continue_final_message", kChat | kRender, Kind::kBool, 0, 0, Use::kUsed, "The answer goes on within the last message instead of after it."},
     {"priority", kBoth, Kind::kInteger, -1000000, 1000000, Use::kUsed, "Who comes first when not all can run: lesser numbers do (default 0)."},

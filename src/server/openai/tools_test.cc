@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "server/limits.h"
+#include "server/openai/chat_request.h"
 #include "server/openai/tool_fields.h"
 #include "support/fake_service.h"
 
@@ -159,17 +160,45 @@ std::string Chat(std::string_view members) {
       members);
 }
 
-/// With room for a prompt that lists tools. The model is silent after a line's end.
-testing::FakeSessionOptions Says(std::string text) {
-  testing::FakeSessionOptions options = Server::Says(std::move(text));
+/// A model that says `text` after the opening of its turn, with room for a prompt of tools.
+testing::FakeSessionOptions Says(const std::string& text) {
+  testing::FakeSessionOptions options;
   options.shape.max_seq_len = 2048;
   options.shape.page_count = 256;
+  options.next = testing::Recite("assistant\n" + text, testing::kImStart, testing::kImEnd);
   return options;
 }
 
 constexpr std::string_view kSays =
-    "Let me see. <tool_call> {\"name\": \"get_weather\", \"arguments\": {\"city\": \"Zürich\"}} "
-    "</tool_call> <tool_call> {\"name\": \"add\", \"arguments\": {}} </tool_call>";
+    "Let me see.\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": "
+    "\"Zürich\"}}\n</tool_call>\n<tool_call>\n{\"name\": \"add\", \"arguments\": {}}\n"
+    "</tool_call>";
+
+/// Deltas of a stream joined: reasoning_content, content; and its last chunk.
+struct Streamed {
+  std::string reasoning, content;
+  json::Object last;
+};
+Streamed JoinStream(Server& server, const std::string& body) {
+  Streamed joined;
+  for (const std::string& event : server.Stream("/v1/chat/completions", body)) {
+    if (event == "[DONE]") continue;
+    joined.last = json::Parse(event, {}, "event").value().as_object();
+    if (joined.last.at("choices").as_array().empty()) continue;
+    const json::Object& delta = joined.last.at("choices").at(0).at("delta").as_object();
+    if (const auto* text = delta.if_contains("content")) joined.content += text->as_string();
+    if (const auto* text = delta.if_contains("reasoning_content"))
+      joined.reasoning += text->as_string();
+  }
+  return joined;
+}
+
+/// Whose template marks thoughts.
+ServedModel ThinkingModel() {
+  ServedModel model = testing::FakeServedModel();
+  model.chat_format.reasoning = *text::FindReasoningSyntax("think");
+  return model;
+}
 
 TEST(ToolCalls, TheMessageHoldsThem) {
   Server server(Says(std::string(kSays)));
@@ -224,7 +253,7 @@ TEST(ToolCalls, AStreamIsTheMessageInPieces) {
 }
 
 TEST(ToolCalls, WithoutTextTheContentIsNull) {
-  Server server(Says("<tool_call>{\"name\": \"add\"}</tool_call>"));
+  Server server(Says("<tool_call>\n{\"name\": \"add\", \"arguments\": {}}\n</tool_call>"));
   const json::Object body = server.Post("/v1/chat/completions", Chat(kTools));
   EXPECT_TRUE(body.at("choices").at(0).at("message").at("content").is_null());
 }
@@ -241,27 +270,27 @@ TEST(ToolCalls, OneIsEnoughWhenTheClientWantsOne) {
             static_cast<int64_t>(std::string_view(kSays).size()) - 40);
 }
 
+/// Where the form is not enforced: a syntax without a mark in a free choice.
 TEST(ToolCalls, WhatIsNoCallStaysTextWithAWarning) {
+  const std::string says = "{\"name\": \"absent\", \"parameters\": {}}";
   for (const bool stream : {false, true}) {
-    const std::string says = "<tool_call>{\"name\": \"absent\"}</tool_call>";
-    Server server(Says(says));
+    ServedModel model = testing::FakeServedModel();
+    model.chat_format.tool_syntax =
+        std::make_shared<const text::ToolSyntax>(*text::FindToolSyntax("llama3_json"));
+    Server server(Says(says), {}, {}, std::move(model));
     std::string content;
     json::Object last;
     if (stream) {
-      for (const std::string& event :
-           server.Stream("/v1/chat/completions", Chat(WithTools("\"stream\":true")))) {
-        if (event == "[DONE]") continue;
-        last = json::Parse(event, {}, "event").value().as_object();
-        const auto* text = last.at("choices").at(0).at("delta").as_object().if_contains("content");
-        if (text != nullptr) content += std::string(text->as_string());
-      }
-      EXPECT_EQ(last.at("choices").at(0).at("finish_reason"), "stop");
+      Streamed streamed = JoinStream(server, Chat(WithTools("\"stream\":true")));
+      content = streamed.content;
+      last = std::move(streamed.last);
     } else {
       last = server.Post("/v1/chat/completions", Chat(kTools));
       const json::Object& message = last.at("choices").at(0).at("message").as_object();
       content = std::string(message.at("content").as_string());
       EXPECT_FALSE(message.contains("tool_calls"));
     }
+    EXPECT_EQ(last.at("choices").at(0).at("finish_reason"), "stop");
     EXPECT_EQ(content, says);
     bool is_told = false;
     for (const json::Value& warning : last.at("warnings").as_array())
@@ -269,6 +298,18 @@ TEST(ToolCalls, WhatIsNoCallStaysTextWithAWarning) {
     EXPECT_TRUE(is_told) << json::Serialize(last);
     EXPECT_EQ(server.Scrape()["tessera_request_warnings_total"], 2);
   }
+}
+
+TEST(ToolCalls, ACallWithoutAMarkIsGivenOutWhole) {
+  ServedModel model = testing::FakeServedModel();
+  model.chat_format.tool_syntax =
+      std::make_shared<const text::ToolSyntax>(*text::FindToolSyntax("llama3_json"));
+  Server server(Says("{\"name\": \"add\", \"parameters\": {\"a\": 1}}"), {}, {}, std::move(model));
+  const json::Object body = server.Post("/v1/chat/completions", Chat(kTools));
+  EXPECT_EQ(body.at("choices").at(0).at("finish_reason"), "tool_calls");
+  EXPECT_EQ(
+      body.at("choices").at(0).at("message").at("tool_calls").at(0).at("function").at("arguments"),
+      "{\"a\": 1}");
 }
 
 TEST(ToolCalls, WithoutToolsTextIsText) {
@@ -314,7 +355,7 @@ TEST(ToolCalls, AResultTurnIsAnswered) {
 
 TEST(ToolCalls, TheOlderFormIsAnsweredInKind) {
   for (const bool stream : {false, true}) {
-    Server server(Says("<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": 1}}</tool_call>"));
+    Server server(Says("<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>"));
     const std::string body =
         Chat(fmt::format(R"("functions":[{{"name":"f"}}],"stream":{})", stream));
     std::string name, arguments, reason;
@@ -354,6 +395,175 @@ TEST(ToolCalls, TokenizeCountsThem) {
         .as_int64();
   };
   EXPECT_GT(count(kTools), count("") + 50);
+}
+
+constexpr std::string_view kStrictTools =
+    R"("tools":[{"type":"function","function":{"name":"get_weather","parameters":{"type":"object",)"
+    R"("properties":{"city":{"type":"string","maxLength":6},"unit":{"enum":["C","F"]}},)"
+    R"("required":["city","unit"],"additionalProperties":false}}},)"
+    R"({"type":"function","function":{"name":"add","parameters":{"type":"object",)"
+    R"("properties":{"a":{"type":"integer","minimum":0,"maximum":9}},"required":["a"],)"
+    R"("additionalProperties":false}}}],"max_tokens":400)";
+
+std::string WithStrictTools(std::string_view more) {
+  return Chat(fmt::format("{},{}", kStrictTools, more));
+}
+
+TEST(ToolCalls, ARequiredCallIsMadeWhateverTheModelWants) {
+  Server server(Says("I would rather not."));
+  for (const int seed : {1, 2, 3}) {
+    const json::Object body = server.Post(
+        "/v1/chat/completions",
+        WithStrictTools(fmt::format(R"("tool_choice":"required","parallel_tool_calls":false,)"
+                                    R"("n":2,"seed":{})",
+                                    seed)));
+    for (const json::Value& choice : body.at("choices").as_array()) {
+      EXPECT_EQ(choice.at("finish_reason"), "tool_calls");
+      EXPECT_TRUE(choice.at("message").at("content").is_null());
+      const json::Array& calls = choice.at("message").at("tool_calls").as_array();
+      ASSERT_EQ(calls.size(), 1u);
+      const json::Object& function = calls[0].at("function").as_object();
+      const json::Value arguments =
+          json::Parse(function.at("arguments").as_string(), {}, "arguments").value();
+      if (function.at("name") == "add") {
+        EXPECT_TRUE(arguments.at("a").is_int64());
+      } else {
+        EXPECT_EQ(function.at("name"), "get_weather");
+        EXPECT_TRUE(arguments.at("unit") == "C" || arguments.at("unit") == "F");
+      }
+    }
+  }
+}
+
+TEST(ToolCalls, ANamedFunctionIsCalledOnce) {
+  Server server(Says("<tool_call>{\"name\": \"get_weather\"}</tool_call>"));
+  const json::Object body = server.Post(
+      "/v1/chat/completions",
+      WithStrictTools(R"("tool_choice":{"type":"function","function":{"name":"add"}})"));
+  const json::Array& calls = body.at("choices").at(0).at("message").at("tool_calls").as_array();
+  ASSERT_EQ(calls.size(), 1u);
+  EXPECT_EQ(calls[0].at("function").at("name"), "add");
+  EXPECT_EQ(body.at("choices").at(0).at("finish_reason"), "tool_calls");
+}
+
+TEST(ToolCalls, AFreeChoiceKeepsToTheSchemaOnceACallBegins) {
+  Server server(Says("Hm.\n<tool_call>\n{\"name\": \"add\", \"arguments\": {\"zzz\": 1}}"));
+  const json::Object body = server.Post("/v1/chat/completions", WithStrictTools(R"("seed":1)"));
+  const json::Object& message = body.at("choices").at(0).at("message").as_object();
+  EXPECT_EQ(message.at("content"), "Hm.");
+  for (const json::Value& call : message.at("tool_calls").as_array())
+    if (call.at("function").at("name") == "add") {
+      EXPECT_TRUE(json::Parse(call.at("function").at("arguments").as_string(), {}, "a")
+                      .value()
+                      .as_object()
+                      .contains("a"));
+    }
+}
+
+TEST(ToolCalls, ASchemaIsEnforcedOrSaidNotToBe) {
+  const auto tool = [](std::string_view parameters, std::string_view more) {
+    return Chat(fmt::format(
+        R"("max_tokens":4,"tools":[{{"type":"function","function":{{"name":"f","parameters":{}{}}}}}])",
+        parameters, more));
+  };
+  Server server(Says("ok"));
+  const std::string_view wrong = R"({"type":"object","properties":{"a":{"type":"objekt"}}})";
+  const json::Object refused = server.Post("/v1/chat/completions", tool(wrong, ""), 400);
+  EXPECT_EQ(refused.at("error").at("param"), "tools");
+  EXPECT_THAT(std::string(refused.at("error").at("message").as_string()),
+              HasSubstr("tools[0].function.parameters: #/properties/a/type"));
+  const std::string_view unsupported =
+      R"({"type":"object","properties":{"a":{"type":"array","uniqueItems":true}}})";
+  const json::Object answer = server.Post("/v1/chat/completions", tool(unsupported, ""));
+  bool is_told = false;
+  for (const json::Value& warning : answer.at("warnings").as_array())
+    is_told |= warning.at("code") == "unenforced_schema";
+  EXPECT_TRUE(is_told) << json::Serialize(answer.at("warnings"));
+  EXPECT_EQ(server.Post("/v1/chat/completions", tool(unsupported, ",\"strict\":true"), 400)
+                .at("error")
+                .at("code"),
+            "unsupported_schema");
+  std::string required = tool(unsupported, "");
+  required.insert(required.size() - 1, ",\"tool_choice\":\"required\"");
+  EXPECT_EQ(server.Post("/v1/chat/completions", required, 400).at("error").at("code"),
+            "unsupported_schema");
+}
+
+TEST(ToolCalls, TextBesideThemMayHaveAFormOfItsOwn) {
+  constexpr std::string_view kForm =
+      R"("response_format":{"type":"json_schema","json_schema":{"name":"n","schema":)"
+      R"({"type":"object","properties":{"x":{"enum":[1]}},"required":["x"],)"
+      R"("additionalProperties":false}}})";
+  Server text(Says("whatever"));
+  const json::Object body = text.Post("/v1/chat/completions", WithStrictTools(std::string(kForm)));
+  const json::Object& message = body.at("choices").at(0).at("message").as_object();
+  if (!message.contains("tool_calls")) {
+    EXPECT_EQ(message.at("content"), "{\"x\": 1}");
+  }
+  Server calls(Says("<tool_call>\n{\"name\": \"add\""));
+  EXPECT_TRUE(calls.Post("/v1/chat/completions", WithStrictTools(std::string(kForm)))
+                  .at("choices")
+                  .at(0)
+                  .at("message")
+                  .as_object()
+                  .contains("tool_calls"));
+  const json::Object refused =
+      text.Post("/v1/chat/completions", WithStrictTools(R"("guided_regex":"a+")"), 400);
+  EXPECT_EQ(refused.at("error").at("param"), "guided_regex");
+}
+
+TEST(Reasoning, IsSeparatedOnRequest) {
+  const std::string says = "<think> Hm <tool_call>. </think>  Yes.";
+  Server server(Says(says), {}, {}, ThinkingModel());
+  const auto message = [&](std::string_view members) {
+    return server.Post("/v1/chat/completions", Chat(members))
+        .at("choices")
+        .at(0)
+        .at("message")
+        .as_object();
+  };
+  EXPECT_EQ(message("\"n\":1").at("content"), json::Value(says));
+  EXPECT_FALSE(message("\"n\":1").contains("reasoning_content"));
+  EXPECT_EQ(message(kTools).at("content"), json::Value(says)) << "thoughts hold no calls";
+  const json::Object apart = message("\"separate_reasoning\":true");
+  EXPECT_EQ(apart.at("content"), "Yes.");
+  EXPECT_EQ(apart.at("reasoning_content"), "Hm <tool_call>.");
+  const json::Object without = message("\"include_reasoning\":false");
+  EXPECT_EQ(without.at("content"), "Yes.");
+  EXPECT_FALSE(without.contains("reasoning_content"));
+  const Streamed streamed = JoinStream(
+      server,
+      Chat(R"("separate_reasoning":true,"stream":true,"stream_options":{"include_usage":true})"));
+  EXPECT_EQ(streamed.content, "Yes.");
+  EXPECT_EQ(streamed.reasoning, "Hm <tool_call>.");
+  // All but the bytes before the begin mark is whole.
+  EXPECT_EQ(streamed.last.at("usage").at("completion_tokens_details").at("reasoning_tokens"), 26);
+}
+
+TEST(Reasoning, ItsTokensMayBeBounded) {
+  Server server(Says("<think>Let me think about it for a long time"), {}, {}, ThinkingModel());
+  const json::Object body =
+      server.Post("/v1/chat/completions",
+                  Chat(R"("separate_reasoning":true,"thinking_token_budget":6,"max_tokens":40)"));
+  const json::Object& message = body.at("choices").at(0).at("message").as_object();
+  EXPECT_EQ(message.at("reasoning_content"), "Let me");
+  EXPECT_NE(message.at("content"), "");
+}
+
+TEST(Reasoning, WhatIsAskedMustBePossible) {
+  const auto param = [](std::string_view members, bool has_marks) {
+    const ServedModel model = has_marks ? ThinkingModel() : testing::FakeServedModel();
+    const auto request =
+        ReadChatRequest(Chat(members), model, text::SpecialTokens(*model.tokenizer), 0);
+    return request.has_value() ? "" : request.error().param;
+  };
+  EXPECT_EQ(param("\"separate_reasoning\":true", false), "separate_reasoning");
+  EXPECT_EQ(param("\"include_reasoning\":false", false), "include_reasoning");
+  EXPECT_EQ(param("\"thinking_token_budget\":5", false), "thinking_token_budget");
+  EXPECT_EQ(param("\"thinking_token_budget\":-1", true), "thinking_token_budget");
+  EXPECT_EQ(param("\"separate_reasoning\":false,\"include_reasoning\":false", true),
+            "include_reasoning");
+  EXPECT_EQ(param("\"separate_reasoning\":false", false), "");
 }
 
 TEST(Continue, TheAnswerGoesOnWithinTheLastMessage) {
