@@ -285,9 +285,9 @@ TEST(Scoring, PriorityAndTimeoutAreTaken) {
   const json::Object body =
       server.Post("/v1/completions", Completion(R"("priority":-3,"timeout":60.5)"));
   EXPECT_FALSE(body.contains("warnings"));
-  const json::Object late = server.Post(
-      "/v1/completions",
-      Completion(R"("timeout":0.001,"max_tokens":250,"ignore_eos":true,"n":100)"), 504);
+  const json::Object late =
+      server.Post("/v1/completions",
+                  Completion(R"("timeout":0.001,"max_tokens":250,"ignore_eos":true,"n":100)"), 504);
   EXPECT_EQ(late.at("error").at("code").as_string(), "deadline_exceeded");
   for (const char* members : {R"("timeout":0)", R"("timeout":86401)", R"("timeout":-1)"})
     EXPECT_EQ(server.Post("/v1/completions", Completion(members), 400)
