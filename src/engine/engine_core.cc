@@ -179,6 +179,7 @@ void EngineCore::Advance(std::span<const Work> work, std::span<const float> logi
     if (sequence.shares_prefix)
       cache_.Store(std::span(sequence.tokens).first(static_cast<size_t>(sequence.computed)),
                    /*with_rest=*/is_last && sequence.generated() == 0, &sequence.pages);
+    if (sequence.request.wants_progress && sequence.generated() == 0) ReportPrefill(sequence);
     if (chunks_[i].logits == runtime::Chunk::Logits::kNone) continue;
     const bool is_all = chunks_[i].logits == runtime::Chunk::Logits::kAll;
     const size_t rows = is_all ? static_cast<size_t>(work[i].rows) : 1;
@@ -201,6 +202,14 @@ void EngineCore::Advance(std::span<const Work> work, std::span<const float> logi
     if (sequence == nullptr) continue;  // Went with another beam.
     if (TakeDrawn(sequence.get(), std::move(drawn_[i]))) sequence.reset();
   }
+}
+
+void EngineCore::ReportPrefill(const Sequence& sequence) {
+  events_.push_back({sequence.request.sink,
+                     PrefillProgress{.total = sequence.prompt_tokens(),
+                                     .cached = sequence.cached_tokens,
+                                     .processed = sequence.computed,
+                                     .elapsed = clock_->Now() - *sequence.first_scheduled}});
 }
 
 bool EngineCore::TakePrompt(Sequence* sequence, std::span<const float> rows,
@@ -372,6 +381,8 @@ int64_t EngineCore::Deliver() {
       event.sink->OnToken(std::move(*token));
     } else if (auto* prompt = std::get_if<PromptLogprobs>(&event.what)) {
       event.sink->OnPrompt(std::move(*prompt));
+    } else if (const auto* progress = std::get_if<PrefillProgress>(&event.what)) {
+      event.sink->OnPrefill(*progress);
     } else {
       event.sink->OnFinish(std::get<Finish>(std::move(event.what)));
       ++finished;

@@ -84,7 +84,7 @@ class EngineCore {
  private:
   struct Event {
     std::shared_ptr<Sink> sink;
-    std::variant<PromptLogprobs, TokenOutput, Finish> what;
+    std::variant<PrefillProgress, PromptLogprobs, TokenOutput, Finish> what;
   };
 
   /// A sequence that gets its next token from this row of the step's logits.
@@ -112,6 +112,7 @@ class EngineCore {
   StepLoad PrepareChunks(std::span<const Work> work);
   void FailBatch(std::span<const Work> work, const Status& status);
   void Advance(std::span<const Work> work, std::span<const float> logits);
+  void ReportPrefill(const Sequence& sequence);
   /// What the rows of one chunk say of the prompt, and its end; true when the sequence has ended.
   bool TakePrompt(Sequence* sequence, std::span<const float> rows, int64_t first_position);
   /// Logprobs of prompt tokens from the rows before them.

@@ -21,6 +21,31 @@ using testing::FakeSessionOptions;
 using testing::Prompt;
 using testing::Recorder;
 
+TEST(EngineCore, PrefillIsReportedStepByStepToWhomAsks) {
+  CoreHarness h;
+  Request request;
+  request.prompt = Prompt(150);  // Steps of 64 rows.
+  request.sampling.temperature = 0;
+  request.stop.max_tokens = 2;
+  request.wants_progress = true;
+  const auto first = h.Add(request);
+  h.Run();
+  std::vector<int64_t> processed;
+  for (const PrefillProgress& step : first->progress) {
+    EXPECT_EQ(step.total, 150);
+    EXPECT_EQ(step.cached, 0);
+    processed.push_back(step.processed);
+  }
+  EXPECT_EQ(processed, (std::vector<int64_t>{64, 128, 150}));
+  EXPECT_EQ(first->tokens.size(), 2u);
+  const auto second = h.Add(request);
+  h.Run();
+  ASSERT_EQ(second->progress.size(), 1u) << "the cache had the rest";
+  EXPECT_EQ(second->progress[0].processed, 150);
+  EXPECT_EQ(second->progress[0].cached, 149);
+  EXPECT_TRUE(h.Add(Prompt(100), 1)->progress.empty());
+}
+
 TEST(EngineCore, GeneratesWhatTheModelSays) {
   CoreHarness h;
   const auto recorder = h.Add(Prompt(5), 12);

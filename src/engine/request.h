@@ -124,11 +124,22 @@ struct Finish {
   Duration decode{};          // First to last token.
 };
 
+/// How far the computing of a prompt is.
+struct PrefillProgress {
+  int64_t total = 0;      // Prompt tokens.
+  int64_t cached = 0;     // Of these, found in the prefix cache.
+  int64_t processed = 0;  // Cached or computed by now.
+  Duration elapsed{};     // Since the request was first scheduled.
+};
+
 /// Receives one request's events. Called on the engine thread, in order, OnFinish exactly once and
 /// last; must return at once and never call back into the engine core (Engine's calls are fine).
 class Sink {
  public:
   virtual ~Sink() = default;
+  /// After every step that computed a part of the prompt, the last part too, when the request asked
+  /// for it.
+  virtual void OnPrefill(PrefillProgress /*progress*/) {}
   /// Once, before any token, when the request asked for them.
   virtual void OnPrompt(PromptLogprobs /*logprobs*/) {}
   virtual void OnToken(TokenOutput token) = 0;
@@ -159,6 +170,7 @@ struct Request {
   ClientId client = 0;
   /// Use the prefix cache, and leave what is computed to it. The tokens are the same either way.
   bool cache_prompt = true;
+  bool wants_progress = false;  // Sink::OnPrefill.
   /// The server's own question whether the model runs: not in the statistics of requests.
   bool is_probe = false;
   std::optional<TimePoint> deadline;

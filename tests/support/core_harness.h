@@ -27,6 +27,10 @@ class TurnedClock : public Clock {
 };
 
 struct Recorder : engine::Sink {
+  void OnPrefill(engine::PrefillProgress step) override {
+    EXPECT_TRUE(tokens.empty()) << "before any token";
+    progress.push_back(step);
+  }
   void OnPrompt(engine::PromptLogprobs logprobs) override {
     EXPECT_TRUE(tokens.empty() && !prompt.has_value()) << "once, before any token";
     prompt = std::move(logprobs);
@@ -43,6 +47,7 @@ struct Recorder : engine::Sink {
   std::vector<engine::TokenId> tokens;
   std::vector<engine::TokenOutput> outputs;
   std::optional<engine::PromptLogprobs> prompt;
+  std::vector<engine::PrefillProgress> progress;
   std::optional<engine::Finish> finish;
 };
 
