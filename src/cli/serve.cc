@@ -8,6 +8,7 @@
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -41,7 +42,7 @@ struct Options {
   std::string api_key;
   std::string cors_origin;
   std::string tls_certificate, tls_key;
-  std::string metrics_compat = "vllm";
+  std::vector<std::string> metrics_compat = {"vllm"};
   std::string tool_call_parser = "auto";
   std::string reasoning_parser = "none";
   int64_t max_batch = engine::kMaxRunningDefault;
@@ -130,12 +131,22 @@ Result<server::ServedModel> MakeServedModel(const Options& options, LoadedModel*
   return model;
 }
 
+Result<server::MetricsNames> MetricsNamesOf(const std::vector<std::string>& words) {
+  const auto has = [&](std::string_view word) {
+    return std::ranges::find(words, word) != words.end();
+  };
+  if (has("none") && words.size() > 1)
+    return Fail(InvalidArgument("--metrics-compat: none goes with no other name"));
+  return server::MetricsNames{
+      .vllm = has("vllm"), .tgi = has("tgi"), .llamacpp = has("llamacpp"), .sglang = has("sglang")};
+}
+
 Result<server::ServiceOptions> MakeServiceOptions(const Options& options) {
   server::ServiceOptions service;
   service.api.api_key =
       options.api_key.empty() ? Environment("TESSERA_API_KEY").value_or("") : options.api_key;
   service.api.cors_origin = options.cors_origin;
-  service.api.vllm_metrics = options.metrics_compat == "vllm";
+  TESSERA_ASSIGN_OR_RETURN(service.api.metrics_names, MetricsNamesOf(options.metrics_compat));
   service.http.host = options.host;
   service.http.port = options.port;
   service.http.worker_threads = options.http_threads;
@@ -242,8 +253,10 @@ void AddServe(CLI::App* app, Context* context) {
                    "Let pages of this origin call (* = any)");
   verb->add_option("--tls-cert", options->tls_certificate, "PEM certificate chain; serves https");
   verb->add_option("--tls-key", options->tls_key, "PEM key of the certificate");
-  verb->add_option("--metrics-compat", options->metrics_compat, "Twin metric names: vllm or none")
-      ->check(CLI::IsMember({"vllm", "none"}))
+  verb->add_option("--metrics-compat", options->metrics_compat,
+                   "Servers whose metric names the page has beside ours, or none")
+      ->check(CLI::IsMember({"vllm", "tgi", "llamacpp", "sglang", "none"}))
+      ->delimiter(',')
       ->capture_default_str();
   verb->add_option("--tool-call-parser", options->tool_call_parser,
                    "How the model writes calls of functions; auto learns it from the chat template")

@@ -72,7 +72,7 @@ net::Response Metrics(const Context& context) {
                                .shape = context.engine->shape(),
                                .model_name = context.model.id,
                                .warnings = context.warnings->Snapshot(),
-                               .vllm_names = context.options.vllm_metrics});
+                               .names = context.options.metrics_names});
   return response;
 }
 

@@ -9,8 +9,9 @@
 
 #include "base/clock.h"
 #include "engine/engine.h"
-#include "server/event_stream.h"
+#include "server/event_streams.h"
 #include "server/limits.h"
+#include "server/metrics_names.h"
 #include "server/request_registry.h"
 #include "server/served_model.h"
 #include "server/task_thread.h"
@@ -20,11 +21,12 @@
 namespace tessera::server {
 
 struct ApiOptions {
-  std::string api_key;       // Empty: no key is asked for.
-  std::string cors_origin;   // Access-Control-Allow-Origin; empty: no CORS headers.
-  bool vllm_metrics = true;  // Twins under the vllm: prefix.
+  std::string api_key{};      // Empty: no key is asked for.
+  std::string cors_origin{};  // Access-Control-Allow-Origin; empty: no CORS headers.
+  MetricsNames metrics_names{};
   Duration ready_age = kReadyStepAge;
   Duration ping_interval = kPingInterval;  // Positive.
+  Duration resume_grace = kResumeGrace;
 };
 
 struct Context {

@@ -15,6 +15,11 @@ class Generation::ChoiceSink : public engine::Sink {
   ChoiceSink(std::shared_ptr<Generation> generation, size_t choice)
       : generation_(std::move(generation)), choice_(choice) {}
 
+  void OnPrefill(engine::PrefillProgress progress) override {
+    generation_->setting_.tasks->Post([generation = generation_, choice = choice_, progress] {
+      generation->HandlePrefill(choice, progress);
+    });
+  }
   void OnPrompt(engine::PromptLogprobs logprobs) override {
     generation_->setting_.tasks->Post(
         [generation = generation_, choice = choice_, logprobs = std::move(logprobs)]() mutable {
@@ -112,6 +117,10 @@ Status Generation::CauseOf(const Status& status) {
   const std::lock_guard lock(mutex_);
   // What nobody here asked for is the server's shutting down.
   return cancelled_.has_value() ? *cancelled_ : Unavailable(status.message());
+}
+
+void Generation::HandlePrefill(size_t choice, const engine::PrefillProgress& progress) {
+  if (!failed_) listener_->OnPrefill(choice, progress);
 }
 
 void Generation::HandlePrompt(size_t choice, engine::PromptLogprobs logprobs) {

@@ -48,6 +48,8 @@ struct GenerationTotals {
 class GenerationListener {
  public:
   virtual ~GenerationListener() = default;
+  /// While the choice's prompt is computed, if its request asked for it.
+  virtual void OnPrefill(size_t /*choice*/, const engine::PrefillProgress& /*progress*/) {}
   /// Before the choice's first delta, if its request asked for it.
   virtual void OnPrompt(size_t /*choice*/, engine::PromptLogprobs /*logprobs*/) {}
   virtual void OnDelta(size_t choice, engine::OutputDelta delta) = 0;
@@ -99,6 +101,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   };
 
   Status Submit(std::vector<ChoiceSpec> specs);
+  void HandlePrefill(size_t choice, const engine::PrefillProgress& progress);
   void HandlePrompt(size_t choice, engine::PromptLogprobs logprobs);
   void Register(std::vector<std::string> names);
   void HandleToken(size_t choice, engine::TokenOutput token);

@@ -32,4 +32,11 @@ inline constexpr Duration kReadyPatience = std::chrono::seconds(10);
 /// A stream that was silent for so long gets a comment.
 inline constexpr Duration kPingInterval = std::chrono::seconds(10);
 
+// Streams that can be gone on with after their connection broke. Together they hold at most
+// kResumeStreamsMax * kResumeBytesMax.
+inline constexpr size_t kResumeStreamsMax = 64;     // 429.
+inline constexpr size_t kResumeBytesMax = 1 << 20;  // Of one; the oldest events are given up.
+/// How long a client may be away before its generation ends, and a complete answer is kept.
+inline constexpr Duration kResumeGrace = std::chrono::seconds(60);
+
 }  // namespace tessera::server

@@ -1,99 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/metrics.h"
 
-#include <prometheus/metric_family.h>
-#include <prometheus/text_serializer.h>
-
-#include <algorithm>
 #include <vector>
+
+#include "server/metrics_page.h"
 
 namespace tessera::server {
 namespace {
 
-using prometheus::ClientMetric;
-using prometheus::MetricFamily;
-using prometheus::MetricType;
-using Labels = std::vector<ClientMetric::Label>;
-
-/// Collects families under our prefix; Finish() adds the twins.
-class Page {
- public:
-  explicit Page(std::string_view model_name) : model_name_(model_name) {}
-
-  void Gauge(std::string name, std::string help, double value, Labels labels = {},
-             bool is_ours = false) {
-    ClientMetric metric = New(std::move(labels));
-    metric.gauge.value = value;
-    if (is_ours) ours_.push_back(name);
-    Add(std::move(name), std::move(help), MetricType::Gauge, {std::move(metric)});
-  }
-
-  void Counter(std::string name, std::string help, int64_t value, bool is_ours = false) {
-    if (is_ours) ours_.push_back(name);
-    Add(std::move(name), std::move(help), MetricType::Counter, {Count(value, {})});
-  }
-
-  /// One series for each value of `label`; without a twin where `is_ours`.
-  void Counters(std::string name, std::string help, std::string label,
-                const std::vector<std::pair<std::string, int64_t>>& values, bool is_ours = false) {
-    std::vector<ClientMetric> metrics;
-    for (const auto& [word, value] : values) metrics.push_back(Count(value, {{label, word}}));
-    if (is_ours) ours_.push_back(name);
-    Add(std::move(name), std::move(help), MetricType::Counter, std::move(metrics));
-  }
-
-  void Histogram(std::string name, std::string help, const engine::Histogram& histogram) {
-    ClientMetric metric = New({});
-    uint64_t cumulative = 0;
-    for (size_t i = 0; i < histogram.counts().size(); ++i) {
-      cumulative += static_cast<uint64_t>(histogram.counts()[i]);
-      const double bound = i < histogram.bounds().size() ? histogram.bounds()[i]
-                                                         : std::numeric_limits<double>::infinity();
-      metric.histogram.bucket.push_back({cumulative, bound});
-    }
-    metric.histogram.sample_count = static_cast<uint64_t>(histogram.count());
-    metric.histogram.sample_sum = histogram.sum();
-    Add(std::move(name), std::move(help), MetricType::Histogram, {std::move(metric)});
-  }
-
-  std::string Finish(bool vllm_names) && {
-    std::vector<MetricFamily> page;
-    for (const MetricFamily& family : families_) {
-      page.push_back(family);
-      page.back().name = "tessera_" + family.name;
-    }
-    if (vllm_names) {
-      for (MetricFamily& family : families_) {
-        if (std::ranges::find(ours_, family.name) != ours_.end()) continue;
-        family.name = "vllm:" + family.name;
-        page.push_back(std::move(family));
-      }
-    }
-    return prometheus::TextSerializer().Serialize(page);
-  }
-
- private:
-  ClientMetric New(Labels labels) const {
-    ClientMetric metric;
-    metric.label = {{"model_name", model_name_}};
-    metric.label.insert(metric.label.end(), labels.begin(), labels.end());
-    return metric;
-  }
-  ClientMetric Count(int64_t value, Labels labels) const {
-    ClientMetric metric = New(std::move(labels));
-    metric.counter.value = static_cast<double>(value);
-    return metric;
-  }
-  void Add(std::string name, std::string help, MetricType type, std::vector<ClientMetric> metrics) {
-    families_.push_back({std::move(name), std::move(help), type, std::move(metrics)});
-  }
-
-  const std::string model_name_;
-  std::vector<MetricFamily> families_;
-  std::vector<std::string> ours_;  // Names without a twin.
-};
-
-void AddState(const MetricsInput& input, Page* page) {
+void AddState(const MetricsInput& input, MetricsPageBuilder* page) {
   const engine::Stats& stats = input.stats;
   page->Gauge("num_requests_running", "Sequences in the batch.",
               static_cast<double>(stats.running));
@@ -120,7 +35,7 @@ void AddState(const MetricsInput& input, Page* page) {
                {"num_gpu_blocks", std::to_string(input.shape.page_count)}});
 }
 
-void AddCounters(const engine::Stats& stats, Page* page) {
+void AddCounters(const engine::Stats& stats, MetricsPageBuilder* page) {
   page->Counter("prompt_tokens_total", "Prompt tokens computed or found in the cache.",
                 stats.prompt_tokens);
   page->Counter("generation_tokens_total", "Tokens generated.", stats.generation_tokens);
@@ -146,7 +61,7 @@ void AddCounters(const engine::Stats& stats, Page* page) {
                 stats.rejected_queue_full);
 }
 
-void AddHistograms(const engine::Stats& stats, Page* page) {
+void AddHistograms(const engine::Stats& stats, MetricsPageBuilder* page) {
   page->Histogram("time_to_first_token_seconds", "Arrival of a request to its first token.",
                   stats.time_to_first_token);
   page->Histogram("inter_token_latency_seconds", "Time between two tokens of a sequence.",
@@ -171,13 +86,16 @@ void AddHistograms(const engine::Stats& stats, Page* page) {
 }  // namespace
 
 std::string MetricsPage(const MetricsInput& input) {
-  Page page(input.model_name);
+  MetricsPageBuilder page(input.model_name);
   AddState(input, &page);
   AddCounters(input.stats, &page);
   page.Counters("request_warnings_total", "Warnings that answers carried, by code.", "code",
                 input.warnings, /*is_ours=*/true);
   AddHistograms(input.stats, &page);
-  return std::move(page).Finish(input.vllm_names);
+  if (input.names.tgi) AddTgiNames(input, &page);
+  if (input.names.llamacpp) AddLlamaCppNames(input, &page);
+  if (input.names.sglang) AddSglangNames(input, &page);
+  return std::move(page).Finish(input.names.vllm);
 }
 
 }  // namespace tessera::server

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Metrics: engine statistics as a Prometheus page. Every metric has our own name (tessera_NAME)
-// and, while `vllm_names` is set, a twin vllm:NAME of the same value, so that dashboards and
-// autoscalers made for that server work unchanged; request_warnings_total is ours alone. Pure
-// functions; any thread.
+// Metrics: engine statistics as a Prometheus page. Every metric has our own name (tessera_NAME).
+// So that dashboards and autoscalers made for other servers work unchanged, the same values also
+// appear under those servers' names, where asked for: vLLM's as twins vllm:NAME, the others' by
+// metrics_compat.cc. A few are ours alone. Pure functions; any thread.
 #pragma once
 
 #include <string>
@@ -13,6 +13,7 @@
 
 #include "engine/engine.h"
 #include "engine/stats.h"
+#include "server/metrics_names.h"
 
 namespace tessera::server {
 
@@ -21,7 +22,7 @@ struct MetricsInput {
   const runtime::ModelShape& shape;
   std::string_view model_name;
   std::vector<std::pair<std::string, int64_t>> warnings{};  // Of answers, by code.
-  bool vllm_names = true;
+  MetricsNames names{};
 };
 
 /// Text exposition format 0.0.4.

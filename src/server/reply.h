@@ -40,6 +40,7 @@ class Reply {
   }
   Status Write(std::string_view bytes) const { return writer_.Write(bytes); }
   Status Finish() const { return writer_.Finish(); }
+  bool disconnected() const { return writer_.disconnected(); }
   void OnDisconnect(std::function<void()> callback) const {
     writer_.OnDisconnect(std::move(callback));
   }

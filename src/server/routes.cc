@@ -12,8 +12,10 @@
 #include "server/anthropic/error.h"
 #include "server/openai/endpoints.h"
 #include "server/openai/error.h"
+#include "server/openapi/document.h"
 #include "server/readiness.h"
 #include "server/responses/endpoint.h"
+#include "server/resume.h"
 #include "server/service.h"
 #include "server/shortfin/generate_endpoint.h"
 
@@ -165,6 +167,9 @@ net::Router MakeRouter(const Context* context) {
   routes.AddNow("POST", "/tokenize", kKey, kJson, openai::HandleTokenize);
   routes.AddNow("POST", "/detokenize", kKey, kJson, openai::HandleDetokenize);
   routes.AddNow("POST", "/apply-template", kKey, kJson, openai::HandleApplyTemplate);
+  routes.Add("GET", "/v1/requests/{id}/events", kKey, kNone, HandleResume);
+  routes.AddNow("GET", "/openapi.json", kOpen, kNone,
+                [](const Context&, const net::Request&) { return openapi::HandleOpenApi(); });
   // Names that clients choose may have slashes.
   routes.AddNow(
       "DELETE", "/v1/requests/{id...}", kKey, kNone,

@@ -22,10 +22,10 @@ Result<std::unique_ptr<HttpService>> HttpService::Listen(ServiceOptions options,
     handler(std::move(request), std::move(writer));
   };
   const Duration silence = service->options_.ping_interval;
-  TESSERA_ASSIGN_OR_RETURN(service->tasks_,
-                           TaskThread::Start(silence / 10, [raw = service.get(), silence] {
-                             raw->streams_.Tick(raw->clock_.Now(), silence);
-                           }));
+  TESSERA_ASSIGN_OR_RETURN(
+      service->tasks_, TaskThread::Start(silence / 10, [raw = service.get(), silence] {
+        raw->streams_.Tick(raw->clock_.Now(), silence, raw->options_.resume_grace);
+      }));
   TESSERA_ASSIGN_OR_RETURN(service->server_, net::Server::Start(std::move(options.http), dispatch));
   return service;
 }

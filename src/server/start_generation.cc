@@ -26,10 +26,16 @@ Status StartGeneration(const Context& context, const Reply& reply, std::vector<s
   }
   const std::shared_ptr<Generation> generation = *std::move(started);
   if (stream != nullptr) context.streams->Watch(stream);
-  // Weak: the connection must not keep a finished generation alive.
-  reply.OnDisconnect([weak = std::weak_ptr<Generation>(generation)] {
+  // Weak: neither the connection nor the journal must keep a finished generation alive.
+  const auto cancel = [weak = std::weak_ptr<Generation>(generation)] {
     if (const auto alive = weak.lock()) alive->Cancel(Cancelled("the client went away"));
-  });
+  };
+  if (stream != nullptr && stream->has_journal()) {
+    // Its client may come back.
+    context.tasks->Post([stream, cancel] { stream->OnAbandon(cancel); });
+  } else {
+    reply.OnDisconnect(cancel);
+  }
   return {};
 }
 

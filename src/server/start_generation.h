@@ -2,7 +2,7 @@
 //
 // StartGeneration: the step every dialect takes once it knows what to generate. It submits the
 // choices, makes them known to DELETE /v1/requests under the answer's id and the X-Request-Id, and
-// ends them when the client goes away. Any thread.
+// ends them when the client goes away (for good, where the stream has a journal). Any thread.
 #pragma once
 
 #include <memory>

@@ -77,7 +77,7 @@ struct FakeService {
       const std::string line = page.substr(at, page.find('\n', at) - at);
       at += line.size() + 1;
       if (line.starts_with("#") || line.find("_bucket") != std::string::npos) continue;
-      values[line.substr(0, line.find('{'))] += std::stod(line.substr(line.rfind(' ')));
+      values[line.substr(0, line.find_first_of("{ "))] += std::stod(line.substr(line.rfind(' ')));
     }
     return values;
   }

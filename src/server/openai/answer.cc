@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
+
 #include "base/random.h"
 #include "server/warning_counters.h"
 
@@ -46,6 +48,19 @@ json::Object Answer::ChunkBody(json::Object choice) const {
   body["choices"] = json::Array{std::move(choice)};
   // Clients that asked for usage find the key in every chunk, null until the last.
   if (head_.include_usage) body["usage"] = nullptr;
+  return body;
+}
+
+json::Object Answer::ProgressChunk(size_t choice, const engine::PrefillProgress& progress) const {
+  json::Object body = Body(chunk_object());
+  body["choices"] = json::Array();
+  if (head_.include_usage) body["usage"] = nullptr;
+  body["prompt_progress"] = {
+      {"index", choice},
+      {"total", progress.total},
+      {"cache", progress.cached},
+      {"processed", progress.processed},
+      {"time_ms", std::chrono::duration_cast<std::chrono::milliseconds>(progress.elapsed).count()}};
   return body;
 }
 

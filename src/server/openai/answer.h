@@ -78,6 +78,8 @@ class Answer {
   /// The choice has all that it may have: what is generated beyond is dropped.
   virtual bool IsComplete(size_t /*choice*/) const { return false; }
 
+  /// While the choice's prompt is computed.
+  json::Object ProgressChunk(size_t choice, const engine::PrefillProgress& progress) const;
   /// The chunk after all choices, if the client asked for usage.
   json::Object UsageChunk(Usage usage) const;
   /// Puts the warnings into the last body of a response.

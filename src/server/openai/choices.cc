@@ -34,6 +34,7 @@ ChoiceSpec MakeChoice(const Context& context, const GenerationFields& fields,
   request.top_logprobs = fields.top_logprobs;
   request.prompt_logprobs = fields.prompt_logprobs;
   request.beams = fields.beams;
+  request.wants_progress = fields.include_progress;
   request.cache_prompt = fields.cache_prompt;
   request.priority = fields.priority;
   if (fields.timeout.has_value()) request.deadline = arrival + *fields.timeout;

@@ -11,15 +11,21 @@
 #include "server/best_of.h"
 #include "server/event_stream.h"
 #include "server/generation.h"
+#include "server/limits.h"
 #include "server/openai/answer.h"
 #include "server/openai/chat_request.h"
 #include "server/openai/choices.h"
 #include "server/openai/completion_request.h"
 #include "server/openai/responder.h"
+#include "server/resume.h"
 #include "server/start_generation.h"
 
 namespace tessera::server::openai {
 namespace {
+
+void Refuse(const ApiError& error, const Reply& reply) {
+  (void)reply.Send(ErrorResponse(error));
+}
 
 ChoiceSpec MakeCompletionChoice(const Context& context, const CompletionRequest& asked,
                                 size_t prompt, int64_t max_tokens, uint64_t stream,
@@ -41,10 +47,12 @@ struct Answering {
 };
 
 Answering MakeResponder(const Context& context, std::unique_ptr<Answer> answer,
-                        int64_t prompt_tokens, size_t choices, bool is_stream, const Reply& reply) {
+                        int64_t prompt_tokens, size_t choices, const GenerationFields& fields,
+                        const Reply& reply) {
   Answering made{.listener = nullptr, .stream = nullptr, .id = answer->head().id};
-  if (is_stream) {
-    made.stream = std::make_shared<EventStream>(reply, context.clock);
+  if (fields.stream) {
+    made.stream =
+        std::make_shared<EventStream>(reply, context.clock, fields.is_resumable ? made.id : "");
     made.listener = MakeStreamResponder(std::move(answer), prompt_tokens, choices, made.stream);
   } else {
     made.listener = MakeWholeResponder(std::move(answer), prompt_tokens, reply);
@@ -54,13 +62,18 @@ Answering MakeResponder(const Context& context, std::unique_ptr<Answer> answer,
 
 void Generate(const Context& context, std::vector<ChoiceSpec> choices, Answering answering,
               const Reply& reply) {
+  const auto stream = answering.stream;
+  if (stream != nullptr && stream->has_journal() && !context.streams->Keep(stream))
+    return Refuse(
+        FromStatus(ResourceExhausted(fmt::format("{} resumable streams are kept already; leave out "
+                                                 "stream_options.resumable, or try again later",
+                                                 kResumeStreamsMax))),
+        reply);
   const Status started = StartGeneration(context, reply, {answering.id}, std::move(choices),
                                          std::move(answering.listener), answering.stream);
-  if (!started.ok()) (void)reply.Send(ErrorResponse(FromStatus(started)));
-}
-
-void Refuse(const ApiError& error, const Reply& reply) {
-  (void)reply.Send(ErrorResponse(error));
+  if (started.ok()) return;
+  context.streams->Drop(answering.id);
+  Refuse(FromStatus(started), reply);
 }
 
 /// The end of the calls that do not generate: `answer` with the warnings of `checked`.
@@ -92,6 +105,7 @@ std::optional<ApiError> CheckContentType(const net::Request& request) {
 }
 
 void HandleCompletions(const Context& context, const net::Request& request, const Reply& reply) {
+  if (ResumeIfAsked(context, request, reply)) return;
   const TimePoint arrival = context.clock->Now();
   auto parsed = ReadCompletionRequest(request.body, context.model);
   if (!parsed.has_value()) return Refuse(parsed.error(), reply);
@@ -120,7 +134,7 @@ void HandleCompletions(const Context& context, const net::Request& request, cons
       MakeCompletionAnswer(MakeHead(context, "cmpl-", fields), std::move(kept), parsed->echo);
   const size_t count = static_cast<size_t>(fields.n) * parsed->prompts.size();
   Answering answering =
-      MakeResponder(context, std::move(answer), prompt_tokens, count, fields.stream, reply);
+      MakeResponder(context, std::move(answer), prompt_tokens, count, fields, reply);
   if (parsed->best_of > fields.n)
     answering.listener =
         MakeBestOf(std::move(answering.listener), parsed->prompts.size(),
@@ -129,6 +143,7 @@ void HandleCompletions(const Context& context, const net::Request& request, cons
 }
 
 void HandleChat(const Context& context, const net::Request& request, const Reply& reply) {
+  if (ResumeIfAsked(context, request, reply)) return;
   const TimePoint arrival = context.clock->Now();
   auto parsed =
       ReadChatRequest(request.body, context.model, context.specials, context.clock->UnixSeconds());
@@ -148,8 +163,8 @@ void HandleChat(const Context& context, const net::Request& request, const Reply
   }
   auto answer = MakeChatAnswer(MakeHead(context, "chatcmpl-", fields), choices.size(),
                                fields.message, prompt);
-  Answering answering = MakeResponder(context, std::move(answer), Length(prompt), choices.size(),
-                                      fields.stream, reply);
+  Answering answering =
+      MakeResponder(context, std::move(answer), Length(prompt), choices.size(), fields, reply);
   Generate(context, std::move(choices), std::move(answering), reply);
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "base/random.h"
 #include "engine/limits.h"
@@ -180,17 +181,23 @@ Problem ReadStreaming(const json::Object& body, GenerationFields* fields) {
   const json::Value* options = json::Find(body, "stream_options");
   if (options == nullptr) return std::nullopt;
   if (!fields->stream) return BadField("stream_options", "stream_options needs stream to be true");
+  using Option = std::pair<std::string_view, bool*>;
+  const Option known[] = {{"include_usage", &fields->include_usage},
+                          {"include_progress", &fields->include_progress},
+                          {"resumable", &fields->is_resumable}};
   for (const auto& [key, value] : options->get_object()) {
     if (value.is_null() || key == "include_obfuscation") continue;
-    if (key != "include_usage") {
+    const auto* option = std::ranges::find(known, std::string_view(key), &Option::first);
+    if (option == std::end(known)) {
       fields->warnings.push_back(
           {"unknown_field", "stream_options",
            fmt::format("the field \"stream_options.{:.100}\" is not known and was ignored",
                        std::string_view(key))});
     } else if (!value.is_bool()) {
-      return BadField("stream_options", "stream_options.include_usage is not true or false");
+      return BadField("stream_options",
+                      fmt::format("stream_options.{} is not true or false", option->first));
     } else {
-      fields->include_usage = value.get_bool();
+      *option->second = value.get_bool();
     }
   }
   return std::nullopt;

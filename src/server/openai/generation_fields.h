@@ -49,6 +49,8 @@ struct GenerationFields {
   std::optional<engine::BeamParams> beams;  // Absent: tokens are drawn, or greedy.
   bool stream = false;
   bool include_usage = false;
+  bool include_progress = false;
+  bool is_resumable = false;
   int top_logprobs = -1;                         // As engine::Request.
   int prompt_logprobs = -1;                      // The same.
   bool place_end = false;                        // As engine::OutputOptions.

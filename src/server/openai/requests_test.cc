@@ -111,6 +111,14 @@ TEST(OpenAiRequest, ReadsEveryField) {
   EXPECT_TRUE(MakeStopParams(fields, Model(), 5).eos_ids.empty());
 }
 
+TEST(OpenAiRequest, ALongFieldNameIsCutBetweenCharacters) {
+  // 99 bytes, then a character of two: cut by bytes it would be half a character.
+  const auto request = Completion(fmt::format(R"("{}\u00e9\u00e9":1)", std::string(99, 'k')));
+  ASSERT_TRUE(request.has_value()) << request.error().message;
+  ASSERT_EQ(request->fields.warnings.size(), 1u);
+  EXPECT_EQ(request->fields.warnings[0].param, std::string(99, 'k') + "\u00e9");
+}
+
 TEST(OpenAiRequest, NullMeansAbsent) {
   const auto request =
       Completion(R"("max_tokens":null,"stop":null,"logit_bias":null,"tools":null,"seed":null)");

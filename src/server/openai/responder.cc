@@ -53,6 +53,9 @@ class StreamResponder : public GenerationListener {
         begun_(choices, false),
         open_(choices) {}
 
+  void OnPrefill(size_t choice, const engine::PrefillProgress& progress) override {
+    Write(answer_->ProgressChunk(choice, progress));
+  }
   void OnPrompt(size_t choice, engine::PromptLogprobs logprobs) override {
     answer_->SetPrompt(choice, std::move(logprobs));
   }

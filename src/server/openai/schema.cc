@@ -56,7 +56,7 @@ constexpr Field kFields[] = {
     {"skip_special_tokens", kBoth, Kind::kBool, 0, 0, Use::kUsed, "Leave special tokens out of the text (default true)."},
     {"n", kBoth, Kind::kInteger, 1, kChoicesPerPromptMax, Use::kUsed, "Answers per prompt."},
     {"stream", kBoth, Kind::kBool, 0, 0, Use::kUsed, "Send tokens as server-sent events."},
-    {"stream_options", kBoth, Kind::kObject, 0, 0, Use::kUsed, "{\"include_usage\": true}: a last chunk with usage."},
+    {"stream_options", kBoth, Kind::kObject, 0, 0, Use::kUsed, "include_usage: a last chunk with usage; include_progress: chunks while the prompt is computed; resumable: the stream can be gone on with."},
     {"suffix", kCompletions, Kind::kString, 0, 0, Use::kUsed, "Text after the gap that the answer fills; for models trained for it."},
     {"echo", kCompletions, Kind::kBool, 0, 0, Use::kUsed, "The text begins with the prompt; with logprobs these too."},
     {"logprobs", kCompletions, Kind::kInteger, 0, 20, Use::kUsed, "Log-probabilities of so many tokens at each place."},
@@ -247,7 +247,7 @@ ApiResult<std::vector<Warning>> CheckFields(const json::Object& body, std::span<
     if (value.is_null()) continue;
     const Field* field = FindField(fields, key, api);
     if (field == nullptr) {
-      warnings.push_back({"unknown_field", std::string(key.substr(0, 100)),
+      warnings.push_back({"unknown_field", fmt::format("{:.100}", std::string_view(key)),
                           fmt::format("the field \"{:.100}\" is not known and was ignored",
                                       std::string_view(key))});
       continue;

@@ -11,26 +11,13 @@
 #include "server/limits.h"
 #include "server/openai/completion_request.h"
 #include "server/openai/generation_fields.h"
+#include "server/shortfin/fields.h"
 
 namespace tessera::server::shortfin {
 namespace {
 
 using openai::Warning;
 
-// What the original took; those after the first seven had no effect there either.
-constexpr std::array<std::string_view, 13> kFields = {"text",
-                                                      "input_ids",
-                                                      "sampling_params",
-                                                      "return_input_ids",
-                                                      "stream",
-                                                      "rid",
-                                                      "strict",
-                                                      "image_data",
-                                                      "modalities",
-                                                      "return_logprob",
-                                                      "logprob_start_len",
-                                                      "top_logprobs_num",
-                                                      "return_text_in_logprobs"};
 constexpr std::array<std::string_view, 8> kSamplingFields = {
     "n", "max_completion_tokens", "temperature", "top_k", "top_p", "num_beams", "seed", "min_p"};
 
@@ -38,7 +25,7 @@ void WarnUnknown(const json::Object& object, std::span<const std::string_view> k
                  std::vector<Warning>* warnings) {
   for (const auto& [key, value] : object)
     if (std::ranges::find(known, std::string_view(key)) == known.end())
-      warnings->push_back({"unknown_field", std::string(key.substr(0, 100)),
+      warnings->push_back({"unknown_field", fmt::format("{:.100}", std::string_view(key)),
                            fmt::format("the field \"{:.100}\" is not known and was ignored",
                                        std::string_view(key))});
 }
@@ -101,7 +88,9 @@ class Reader {
       : model_(model), max_model_len_(max_model_len) {}
 
   Result<GenerateRequest> Read(const json::Object& body) {
-    WarnUnknown(body, kFields, &request_.warnings);
+    std::vector<std::string_view> known;
+    for (const openai::Field& field : GenerateFields()) known.push_back(field.name);
+    WarnUnknown(body, known, &request_.warnings);
     TESSERA_ASSIGN_OR_RETURN(request_.stream, json::GetBool(body, "stream", false));
     TESSERA_ASSIGN_OR_RETURN(request_.return_ids, json::GetBool(body, "return_input_ids", false));
     if (request_.stream && request_.return_ids)
