@@ -94,7 +94,12 @@ Status CheckRequest(const Request& request, const runtime::ModelShape& shape) {
     return InvalidArgument("beam search cannot keep an output to a form; leave one of them out");
   const StopParams& stop = request.stop;
   // Without an answer there must be something else that is wanted.
-  const int64_t least = request.prompt_logprobs >= 0 ? 0 : 1;
+  const bool is_pooled = request.pooling != Pooling::kNone;
+  if (is_pooled && shape.hidden_size == 0)
+    return Unimplemented("this model gives no hidden states");
+  if (is_pooled && (stop.max_tokens != 0 || request.prompt_logprobs >= 0))
+    return InvalidArgument("with pooling nothing else can be asked for");
+  const int64_t least = request.prompt_logprobs >= 0 || is_pooled ? 0 : 1;
   if (stop.max_tokens < least)
     return InvalidArgument(
         fmt::format("max_tokens is {}, expected at least {}", stop.max_tokens, least));

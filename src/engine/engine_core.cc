@@ -148,7 +148,8 @@ StepLoad EngineCore::PrepareChunks(std::span<const Work> work) {
                        .pages = sequence.pages.ids,
                        .logits = sequence.is_scoring() || has_drafts ? Wanted::kAll
                                  : is_last                           ? Wanted::kLast
-                                                                     : Wanted::kNone});
+                                                                     : Wanted::kNone,
+                       .hidden = sequence.request.pooling != Pooling::kNone});
     load.Add(item.rows, sequence.computed);
   }
   stats_.step_tokens.Observe(static_cast<double>(load.rows));
@@ -184,6 +185,11 @@ void EngineCore::Advance(std::span<const Work> work, std::span<const float> logi
     const bool is_all = chunks_[i].logits == runtime::Chunk::Logits::kAll;
     const size_t rows = is_all ? static_cast<size_t>(work[i].rows) : 1;
     TESSERA_CHECK((row + rows) * vocab <= logits.size());
+    if (sequence.request.pooling != Pooling::kNone) {
+      const auto width = static_cast<size_t>(shape_.hidden_size);
+      PoolRows(&sequence, session_->hidden().subspan(row * width, rows * width),
+               is_all ? start : sequence.computed - 1);
+    }
     if (TakePrompt(&sequence, logits.subspan(row * vocab, rows * vocab), start)) {
       sequences_[work[i].index].reset();
     } else if (is_last && EndByMask(&sequence)) {
@@ -214,7 +220,7 @@ void EngineCore::ReportPrefill(const Sequence& sequence) {
 
 bool EngineCore::TakePrompt(Sequence* sequence, std::span<const float> rows,
                             int64_t first_position) {
-  if (sequence->is_scoring()) {
+  if (sequence->is_scoring() && sequence->request.pooling == Pooling::kNone) {
     Status status = ScorePrompt(sequence, rows, first_position);
     if (!status.ok()) {
       Retire(sequence, FinishReason::kError, std::move(status), -1);
@@ -227,6 +233,32 @@ bool EngineCore::TakePrompt(Sequence* sequence, std::span<const float> rows,
   // All that was wanted are the prompt's logprobs.
   Retire(sequence, FinishReason::kLength, {}, -1);
   return true;
+}
+
+void EngineCore::PoolRows(Sequence* sequence, std::span<const float> rows, int64_t first_position) {
+  const auto width = static_cast<size_t>(shape_.hidden_size);
+  sequence->pooled.resize(width, 0.0);
+  const auto add = [&](int64_t position) {
+    const auto row = static_cast<size_t>(position - first_position);
+    for (size_t i = 0; i < width; ++i)
+      sequence->pooled[i] += static_cast<double>(rows[row * width + i]);
+  };
+  if (sequence->request.pooling == Pooling::kLast) {
+    if (sequence->computed == sequence->prompt_tokens()) add(sequence->computed - 1);
+    return;
+  }
+  // In order of the positions, whatever the chunks; those of a preempted beginning were added.
+  for (; sequence->scored < sequence->computed; ++sequence->scored) add(sequence->scored);
+}
+
+void EngineCore::EndPooling(Sequence* sequence) {
+  const double count = sequence->request.pooling == Pooling::kMean
+                           ? static_cast<double>(sequence->prompt_tokens())
+                           : 1.0;
+  Embedding embedding;
+  for (const double sum : sequence->pooled)
+    embedding.values.push_back(static_cast<float>(sum / count));
+  events_.push_back({sequence->request.sink, std::move(embedding)});
 }
 
 Status EngineCore::ScorePrompt(Sequence* sequence, std::span<const float> rows,
@@ -254,6 +286,7 @@ void EngineCore::EndPrompt(Sequence* sequence) {
     if (sequence->shares_prefix) stats_.prefix_cache_queries += sequence->prompt_tokens();
     stats_.prefix_cache_hits += sequence->cached_tokens;
   }
+  if (sequence->request.pooling != Pooling::kNone) EndPooling(sequence);
   if (sequence->request.prompt_logprobs < 0) return;
   if (sequence->request.beams.has_value())
     for (const std::shared_ptr<Sink>& sink : sequence->request.beams->more_sinks)
@@ -381,6 +414,8 @@ int64_t EngineCore::Deliver() {
       event.sink->OnToken(std::move(*token));
     } else if (auto* prompt = std::get_if<PromptLogprobs>(&event.what)) {
       event.sink->OnPrompt(std::move(*prompt));
+    } else if (auto* embedding = std::get_if<Embedding>(&event.what)) {
+      event.sink->OnEmbedding(std::move(embedding->values));
     } else if (const auto* progress = std::get_if<PrefillProgress>(&event.what)) {
       event.sink->OnPrefill(*progress);
     } else {

@@ -82,9 +82,12 @@ class EngineCore {
   void CheckIntegrity() const;
 
  private:
+  struct Embedding {
+    std::vector<float> values;  // [hidden_size]
+  };
   struct Event {
     std::shared_ptr<Sink> sink;
-    std::variant<PrefillProgress, PromptLogprobs, TokenOutput, Finish> what;
+    std::variant<PrefillProgress, PromptLogprobs, Embedding, TokenOutput, Finish> what;
   };
 
   /// A sequence that gets its next token from this row of the step's logits.
@@ -115,6 +118,9 @@ class EngineCore {
   void ReportPrefill(const Sequence& sequence);
   /// What the rows of one chunk say of the prompt, and its end; true when the sequence has ended.
   bool TakePrompt(Sequence* sequence, std::span<const float> rows, int64_t first_position);
+  /// Adds the hidden states of prompt rows, the first at `first_position`, to those pooled.
+  void PoolRows(Sequence* sequence, std::span<const float> rows, int64_t first_position);
+  void EndPooling(Sequence* sequence);
   /// Logprobs of prompt tokens from the rows before them.
   Status ScorePrompt(Sequence* sequence, std::span<const float> rows, int64_t first_position);
   /// Beam search (engine_core_beams.cc): advances the groups of which all beams have reported.

@@ -60,8 +60,8 @@ struct SamplingParams {
 
 /// When the sequence ends.
 struct StopParams {
-  int64_t max_tokens = 16;        // >= 1; with prompt_logprobs also 0: nothing but these.
-  int64_t min_tokens = 0;         // Before that many, ending tokens are not sampled.
+  int64_t max_tokens = 16;  // >= 1; with prompt_logprobs also 0: nothing but these. 0 with pooling.
+  int64_t min_tokens = 0;   // Before that many, ending tokens are not sampled.
   std::vector<TokenId> eos_ids;   // End of sequence; empty when the client ignores them.
   std::vector<TokenId> stop_ids;  // More ids that end the sequence.
 };
@@ -124,6 +124,13 @@ struct Finish {
   Duration decode{};          // First to last token.
 };
 
+/// How the last hidden states of a prompt become one vector.
+enum class Pooling : uint8_t {
+  kNone,  // They are not wanted.
+  kMean,  // Of all tokens, each the same.
+  kLast,  // The last token's.
+};
+
 /// How far the computing of a prompt is.
 struct PrefillProgress {
   int64_t total = 0;      // Prompt tokens.
@@ -140,6 +147,8 @@ class Sink {
   /// After every step that computed a part of the prompt, the last part too, when the request asked
   /// for it.
   virtual void OnPrefill(PrefillProgress /*progress*/) {}
+  /// Once, when the request asked for it: [hidden_size].
+  virtual void OnEmbedding(std::vector<float> /*pooled*/) {}
   /// Once, before any token, when the request asked for them.
   virtual void OnPrompt(PromptLogprobs /*logprobs*/) {}
   virtual void OnToken(TokenOutput token) = 0;
@@ -171,6 +180,8 @@ struct Request {
   /// Use the prefix cache, and leave what is computed to it. The tokens are the same either way.
   bool cache_prompt = true;
   bool wants_progress = false;  // Sink::OnPrefill.
+  /// Sink::OnEmbedding; then nothing is generated: max_tokens is 0.
+  Pooling pooling = Pooling::kNone;
   /// The server's own question whether the model runs: not in the statistics of requests.
   bool is_probe = false;
   std::optional<TimePoint> deadline;

@@ -7,7 +7,9 @@
 namespace tessera::engine {
 
 std::span<const TokenId> Sequence::Reusable() const {
-  return std::span(tokens).first(is_scoring() ? static_cast<size_t>(scored) : tokens.size());
+  // The last one of these is computed in any case; the first has to be there.
+  return std::span(tokens).first(is_scoring() ? static_cast<size_t>(std::max<int64_t>(scored, 1))
+                                              : tokens.size());
 }
 
 SequenceView Sequence::View(const PrefixMatch& match) const {

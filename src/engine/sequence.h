@@ -33,12 +33,12 @@ struct Sequence {
       : id(request_id),
         request(std::move(r)),
         tokens(request.prompt),
-        scored(request.prompt_logprobs >= 0 ? 1 : static_cast<int64_t>(request.prompt.size())),
+        scored(FirstScored(request)),
         history(request.sampling, request.prompt) {}
 
   int64_t prompt_tokens() const { return static_cast<int64_t>(request.prompt.size()); }
   int64_t generated() const { return static_cast<int64_t>(tokens.size()) - prompt_tokens(); }
-  /// Logits of the prompt itself are still wanted.
+  /// Logits or hidden states of the prompt itself are still wanted.
   bool is_scoring() const { return scored < prompt_tokens(); }
   /// The beginning that may come from the prefix cache: not what is still to be scored.
   std::span<const TokenId> Reusable() const;
@@ -49,6 +49,12 @@ struct Sequence {
   /// What the client hears when it ends now.
   Finish MakeFinish(FinishReason reason, Status status, int64_t kept_tokens, TimePoint now) const;
 
+  /// The first token has no logprob; of a mean it is a part.
+  static int64_t FirstScored(const Request& request) {
+    if (request.pooling == Pooling::kMean) return 0;
+    return request.prompt_logprobs >= 0 ? 1 : static_cast<int64_t>(request.prompt.size());
+  }
+
   RequestId id;
   Request request;
   std::vector<TokenId> tokens;  // Prompt, then generated.
@@ -57,11 +63,13 @@ struct Sequence {
   bool is_running = false;
   bool shares_prefix = false;       // Uses the prefix cache and leaves its pages to it.
   std::vector<uint64_t> page_keys;  // As SequenceView; empty when it does not share.
-  int64_t scored;  // Leading prompt tokens that need no logprob, or have it. 1 to prompt_tokens.
+  /// Leading prompt tokens of which nothing is wanted any more, 0 to prompt_tokens.
+  int64_t scored;
   PromptLogprobs prompt_logprobs;  // Of those scored, until they are handed over.
-  bool is_prompt_done = false;     // It was complete once: it has been counted.
-  int64_t cached_tokens = 0;       // Found in the cache when it was first scheduled.
-  CacheMiss cache_miss;            // And why not more.
+  std::vector<double> pooled;   // Sum of the hidden states of `scored` tokens; or the last one's.
+  bool is_prompt_done = false;  // It was complete once: it has been counted.
+  int64_t cached_tokens = 0;    // Found in the cache when it was first scheduled.
+  CacheMiss cache_miss;         // And why not more.
   TokenHistory history;
   DraftPolicy draft_policy;
   /// Guesses of what follows, to be checked in the next step; and with its last token before them.

@@ -124,6 +124,7 @@ Status Executor::PlanMemory() {
     prepared = std::max(prepared, PreparedBytes(max_rows_, buffer.columns));
   norm_slot_ = arena_.Add(prepared);
   logits_slot_ = arena_.Add(BufferBytes(BufferKind::kFloat, max_rows_, d.vocab_size));
+  hidden_slot_ = arena_.Add(BufferBytes(BufferKind::kFloat, max_rows_, d.hidden));
   block_max_slot_ =
       arena_.Add(BufferBytes(BufferKind::kFloat, max_rows_, kernels::LogitBlocks(d.vocab_size)));
   // The tile must hold one KV head's keys and values, one attention tile of a whole group, and one
@@ -249,6 +250,10 @@ std::span<const float> Executor::block_max(int64_t rows) const {
   return {block_max_data(), static_cast<size_t>(rows * kernels::LogitBlocks(dims().vocab_size))};
 }
 
+std::span<const float> Executor::hidden(int64_t rows) const {
+  return {hidden_data(), static_cast<size_t>(rows * dims().hidden)};
+}
+
 WorkCounters Executor::counters() const {
   WorkCounters sum;
   for (const Worker& worker : workers_) {
@@ -354,6 +359,30 @@ Activations Executor::NormInput(bundle::BufferIndex in, const bundle::Norm& norm
   }
   if (shared) pool_->Barrier(worker->index);
   return result;
+}
+
+void Executor::NormFloats(bundle::BufferIndex in, const bundle::Norm& norm,
+                          std::span<const int32_t> listed_rows, float* out,
+                          const Worker& worker) const {
+  const int64_t hidden = columns(in);
+  const int64_t rows = std::ssize(listed_rows);
+  const bool listed = rows < worker.rows;
+  kernels::RmsNormArgs args;
+  args.weight = weight(norm.weight).vector();
+  args.eps = static_cast<float>(norm.eps);
+  args.k = hidden;
+  args.ldx = hidden;
+  args.ld_out = hidden;
+  args.row_begin = 0;
+  args.row_end = 1;
+  const kernels::RmsNormFn run = NormFor(kernels_, BufferKind::kFloat);
+  const float* x = floats(in, worker);
+  const Worker::Range share = worker.Share(rows);
+  for (int64_t i = share.begin; i < share.end; ++i) {
+    args.x = x + (listed ? listed_rows[static_cast<size_t>(i)] : i) * hidden;
+    args.out = out + i * hidden;
+    run(args);
+  }
 }
 
 void Executor::Matmul(const BoundWeight& weight, const Activations& in, int64_t rows,

@@ -96,6 +96,7 @@ class Executor {
 
   std::span<const float> logits(int64_t rows) const;
   std::span<const float> block_max(int64_t rows) const;  // [rows, LogitBlocks(vocab_size)]
+  std::span<const float> hidden(int64_t rows) const;     // [rows, dims().hidden], if wanted.
   WorkCounters counters() const;                         // Of all workers.
   uint64_t scratch_bytes() const { return arena_.bytes(); }
 
@@ -110,6 +111,7 @@ class Executor {
   KvMemory& kv() const { return *kv_; }
   float* logits_data() const { return arena_.As<float>(logits_slot_); }
   float* block_max_data() const { return arena_.As<float>(block_max_slot_); }
+  float* hidden_data() const { return arena_.As<float>(hidden_slot_); }
   WorkShares& shares() { return shares_; }
 
   bundle::BufferKind kind(bundle::BufferIndex index) const;
@@ -133,6 +135,10 @@ class Executor {
   /// rows listed. Every worker calls it; passes a barrier when many rows are shared.
   Activations NormInput(bundle::BufferIndex in, const bundle::Norm& norm, bundle::BufferKind kind,
                         std::span<const int32_t> listed_rows, Worker* worker);
+
+  /// The same as floats to `out` [rows, columns]; this worker's share of the rows, no barrier.
+  void NormFloats(bundle::BufferIndex in, const bundle::Norm& norm,
+                  std::span<const int32_t> listed_rows, float* out, const Worker& worker) const;
 
   /// out[r][..] = groups [begin, end) of the weight times rows [0, rows) of `in`.
   void Matmul(const BoundWeight& weight, const Activations& in, int64_t rows, int64_t group_begin,
@@ -171,6 +177,7 @@ class Executor {
   Arena::Slot norm_slot_ = 0;                               // Prepared rows of a step with many.
   Arena::Slot logits_slot_ = 0;
   Arena::Slot block_max_slot_ = 0;
+  Arena::Slot hidden_slot_ = 0;
   int64_t tile_floats_ = 0;
   std::vector<Worker> workers_;
   WorkShares shares_;

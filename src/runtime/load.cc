@@ -37,6 +37,11 @@ class CpuSession final : public Session {
     return executor_->block_max(std::ssize(rows_->logit_rows()));
   }
 
+  std::span<const float> hidden() const override {
+    if (!rows_->wants_hidden()) return {};
+    return executor_->hidden(std::ssize(rows_->logit_rows()));
+  }
+
   int workers() const override { return pool_->size(); }
 
   void ForEach(int64_t count, const std::function<void(int64_t, int)>& task) override {
@@ -141,9 +146,14 @@ Result<std::unique_ptr<Session>> CpuSession::Make(bundle::Bundle bundle,
                                               StripPolicyOf(program));
   session->may_split_heads_ = MaySplitHeads(program);
   const int64_t page_bytes = session->kv_->layout().PageBytes();
-  session->shape_ = {
-      dims.vocab_size,  dims.max_seq_len,      dims.layers,     page_bytes / dims.page_tokens,
-      dims.page_tokens, session->kv_->pages(), options.max_rows};
+  session->shape_ = {.vocab_size = dims.vocab_size,
+                     .hidden_size = dims.hidden,
+                     .max_seq_len = dims.max_seq_len,
+                     .layers = dims.layers,
+                     .kv_bytes_per_token = page_bytes / dims.page_tokens,
+                     .page_tokens = dims.page_tokens,
+                     .page_count = session->kv_->pages(),
+                     .max_rows = options.max_rows};
   return session;
 }
 

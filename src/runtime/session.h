@@ -26,6 +26,7 @@ using PageId = int32_t;
 
 struct ModelShape {
   int64_t vocab_size = 0;
+  int64_t hidden_size = 0;  // 0: the session gives no hidden states.
   int64_t max_seq_len = 0;  // Context length the program was compiled for.
   int64_t layers = 0;
   int64_t kv_bytes_per_token = 0;
@@ -40,6 +41,8 @@ struct Chunk {
   int64_t start = 0;                // Position of tokens[0]; KV of [0, start) is in `pages`.
   std::span<const PageId> pages;    // Page i holds positions [i, i + 1) * page_tokens.
   enum class Logits : uint8_t { kNone, kLast, kAll } logits = Logits::kLast;
+  /// The rows with logits give their last hidden states, too.
+  bool hidden = false;
 };
 
 /// Counters since the session was made, for tests, benchmarks and metrics.
@@ -67,6 +70,11 @@ class Session {
   /// Of the rows that the last Step gave: the greatest logit of every 32 (kernels/logits.h),
   /// [rows, ceil(vocab_size / 32)], valid as long as they. Empty where an implementation has none.
   virtual std::span<const float> block_max() const { return {}; }
+
+  /// The last hidden states (normalised, what the output matrix is multiplied with), one row for
+  /// each row of logits, [rows with logits, hidden_size], valid as long as they. Rows of chunks
+  /// that did not ask for them hold anything. Empty where no chunk asked.
+  virtual std::span<const float> hidden() const { return {}; }
 
   /// Between steps the workers can do other things, such as choosing tokens: calls task(i, worker)
   /// for every i in [0, count), each on some worker in [0, workers()), and returns when all are

@@ -59,6 +59,7 @@ Status StepRows::Fill(std::span<const Chunk> chunks, int workers, bool may_split
   tokens_.clear();
   positions_.clear();
   logit_rows_.clear();
+  wants_hidden_ = false;
   all_.Clear();
   wanted_.Clear();
   last_position_ = 0;
@@ -70,6 +71,7 @@ Status StepRows::Fill(std::span<const Chunk> chunks, int workers, bool may_split
     all_.Add({.source = first, .rows = rows, .start = chunk.start, .pages = chunk.pages.data()});
     last_position_ = std::max(last_position_, chunk.start + rows - 1);
     if (chunk.logits == Chunk::Logits::kNone) continue;
+    wants_hidden_ |= chunk.hidden;
     const int32_t skipped = chunk.logits == Chunk::Logits::kLast ? rows - 1 : 0;
     for (int32_t i = skipped; i < rows; ++i) logit_rows_.push_back(first + i);
     wanted_.Add({.source = first + skipped,

@@ -32,6 +32,8 @@ class StepRows {
   const int32_t* positions() const { return positions_.data(); }  // [rows]
   /// Rows whose logits are wanted, ascending.
   std::span<const int32_t> logit_rows() const { return logit_rows_; }
+  /// Whether any chunk wants hidden states of its rows with logits.
+  bool wants_hidden() const { return wants_hidden_; }
   const RowView& all() const { return all_; }
   /// The rows of logit_rows(), in their order. Not planned when they are all rows: nothing is to be
   /// gained then.
@@ -48,6 +50,7 @@ class StepRows {
   std::vector<int32_t> tokens_;
   std::vector<int32_t> positions_;
   std::vector<int32_t> logit_rows_;
+  bool wants_hidden_ = false;
   RowView all_;
   RowView wanted_;
 };

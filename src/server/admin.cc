@@ -39,7 +39,8 @@ json::Object ModelCard(const Context& context) {
                                 {"chat", nullptr}};
   card["default_sampling_params"] = SamplingDefaults(engine::WithDefaults(model.defaults));
   card["capabilities"] = {{"chat", model.chat_template != nullptr},
-                          {"suffix", openai::FindFimTokens(*model.tokenizer).has_value()}};
+                          {"suffix", openai::FindFimTokens(*model.tokenizer).has_value()},
+                          {"embeddings", shape.hidden_size > 0}};
   return card;
 }
 

@@ -20,6 +20,12 @@ class Generation::ChoiceSink : public engine::Sink {
       generation->HandlePrefill(choice, progress);
     });
   }
+  void OnEmbedding(std::vector<float> pooled) override {
+    generation_->setting_.tasks->Post(
+        [generation = generation_, choice = choice_, pooled = std::move(pooled)]() mutable {
+          generation->HandleEmbedding(choice, std::move(pooled));
+        });
+  }
   void OnPrompt(engine::PromptLogprobs logprobs) override {
     generation_->setting_.tasks->Post(
         [generation = generation_, choice = choice_, logprobs = std::move(logprobs)]() mutable {
@@ -121,6 +127,10 @@ Status Generation::CauseOf(const Status& status) {
 
 void Generation::HandlePrefill(size_t choice, const engine::PrefillProgress& progress) {
   if (!failed_) listener_->OnPrefill(choice, progress);
+}
+
+void Generation::HandleEmbedding(size_t choice, std::vector<float> pooled) {
+  if (!failed_) listener_->OnEmbedding(choice, std::move(pooled));
 }
 
 void Generation::HandlePrompt(size_t choice, engine::PromptLogprobs logprobs) {

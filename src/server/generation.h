@@ -50,6 +50,8 @@ class GenerationListener {
   virtual ~GenerationListener() = default;
   /// While the choice's prompt is computed, if its request asked for it.
   virtual void OnPrefill(size_t /*choice*/, const engine::PrefillProgress& /*progress*/) {}
+  /// Instead of deltas, if its request asked for it: the pooled hidden states of its prompt.
+  virtual void OnEmbedding(size_t /*choice*/, std::vector<float> /*pooled*/) {}
   /// Before the choice's first delta, if its request asked for it.
   virtual void OnPrompt(size_t /*choice*/, engine::PromptLogprobs /*logprobs*/) {}
   virtual void OnDelta(size_t choice, engine::OutputDelta delta) = 0;
@@ -102,6 +104,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
 
   Status Submit(std::vector<ChoiceSpec> specs);
   void HandlePrefill(size_t choice, const engine::PrefillProgress& progress);
+  void HandleEmbedding(size_t choice, std::vector<float> pooled);
   void HandlePrompt(size_t choice, engine::PromptLogprobs logprobs);
   void Register(std::vector<std::string> names);
   void HandleToken(size_t choice, engine::TokenOutput token);

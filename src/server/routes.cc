@@ -10,6 +10,7 @@
 #include "server/admin.h"
 #include "server/anthropic/endpoints.h"
 #include "server/anthropic/error.h"
+#include "server/openai/embeddings.h"
 #include "server/openai/endpoints.h"
 #include "server/openai/error.h"
 #include "server/openapi/document.h"
@@ -161,6 +162,7 @@ net::Router MakeRouter(const Context* context) {
   routes.AddNow("GET", "/tokenizer_info", kKey, kNone, [](const Context& c, const net::Request&) {
     return openai::HandleTokenizerInfo(c);
   });
+  routes.Add("POST", "/v1/embeddings", kKey, kJson, openai::HandleEmbeddings);
   routes.Add("POST", "/v1/messages", kKey, kJson, anthropic::HandleMessages);
   routes.Add("POST", "/v1/messages/count_tokens", kKey, kJson, anthropic::HandleCountTokens);
   routes.Add("POST", "/v1/responses", kKey, kJson, responses::HandleResponses);

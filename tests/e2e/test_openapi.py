@@ -37,6 +37,9 @@ ANSWERED = [
     ("POST", "/v1/messages", MESSAGE),
     ("POST", "/v1/messages", {**MESSAGE, "stop_sequences": ["a", "e", "o"], "frobnicate": 1}),
     ("POST", "/v1/messages/count_tokens", {"model": "smollm2", "messages": MESSAGE["messages"]}),
+    ("POST", "/v1/embeddings", {"model": "smollm2", "input": "Hello"}),
+    ("POST", "/v1/embeddings", {"model": "smollm2", "input": [[1, 2], "x"], "frobnicate": 1,
+                                "encoding_format": "base64", "pooling": "last"}),
     ("POST", "/v1/responses", RESPONSE),
     ("POST", "/v1/responses", {**RESPONSE, "instructions": "Be brief.", "user": "u",
                                "metadata": {"a": "b"}, "frobnicate": 1}),
@@ -60,7 +63,7 @@ WRONG = [
     ("GET", "/v1/requests/none/events", None),
     *[("POST", path, {"model": "smollm2"}) for path in (
         "/v1/completions", "/v1/chat/completions", "/v1/messages", "/v1/messages/count_tokens",
-        "/v1/responses", "/tokenize", "/detokenize", "/apply-template", "/generate")],
+        "/v1/responses", "/v1/embeddings", "/tokenize", "/detokenize", "/apply-template", "/generate")],
     *[("POST", path, {"model": "nope", "prompt": "x", "messages": [], "input": "x"}) for path in (
         "/v1/completions", "/v1/chat/completions", "/v1/messages", "/v1/responses")],
 ]
@@ -78,7 +81,10 @@ def check(document: dict[str, Any], path: str, method: str, status: str, media: 
         if path == pattern or (brace and path.startswith(stem) and path.endswith(tail)
                                and (tail or not path.endswith("/events"))):
             response = operations[method.lower()]["responses"][status]
-            schema = {**response["content"][media]["schema"], "components": document["components"]}
+            schema = response["content"][media]["schema"]
+            if media == "text/event-stream":
+                schema = schema["properties"]["data"]["contentSchema"]
+            schema = {**schema, "components": document["components"]}
             jsonschema.Draft202012Validator(schema).validate(value)
             return
     raise AssertionError(f"{path} is not described")

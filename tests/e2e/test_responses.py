@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import openai
@@ -72,3 +73,15 @@ def test_what_needs_a_store_is_refused(client: openai.OpenAI, field: dict[str, A
     with pytest.raises(openai.BadRequestError) as refused:
         create(client, **field)
     assert refused.value.param == next(iter(field))
+
+
+def test_text_format_is_kept(client: openai.OpenAI) -> None:
+    schema = {"type": "object", "properties": {"colour": {"enum": ["red", "green"]}},
+              "required": ["colour"], "additionalProperties": False}
+    response = create(client, max_output_tokens=60, text={
+        "format": {"type": "json_schema", "name": "colour", "schema": schema, "strict": True}})
+    assert json.loads(response.output_text)["colour"] in {"red", "green"}
+    assert response.text.format.type == "json_schema"
+    with pytest.raises(openai.BadRequestError) as refused:
+        create(client, text={"format": {"type": "json_schema", "name": "x", "schema": {"type": 3}}})
+    assert refused.value.param == "text.format"

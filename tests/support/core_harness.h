@@ -31,6 +31,10 @@ struct Recorder : engine::Sink {
     EXPECT_TRUE(tokens.empty()) << "before any token";
     progress.push_back(step);
   }
+  void OnEmbedding(std::vector<float> pooled) override {
+    EXPECT_TRUE(embedding.empty()) << "once";
+    embedding = std::move(pooled);
+  }
   void OnPrompt(engine::PromptLogprobs logprobs) override {
     EXPECT_TRUE(tokens.empty() && !prompt.has_value()) << "once, before any token";
     prompt = std::move(logprobs);
@@ -48,6 +52,7 @@ struct Recorder : engine::Sink {
   std::vector<engine::TokenOutput> outputs;
   std::optional<engine::PromptLogprobs> prompt;
   std::vector<engine::PrefillProgress> progress;
+  std::vector<float> embedding;
   std::optional<engine::Finish> finish;
 };
 

@@ -50,6 +50,7 @@ Result<std::span<const float>> FakeSession::Step(std::span<const runtime::Chunk>
   }
   if (rows > options_.shape.max_rows) return Fail(ResourceExhausted("more than max_rows rows"));
   logits_.clear();
+  hidden_.clear();
   for (const runtime::Chunk& chunk : chunks) {
     const auto count = static_cast<int64_t>(chunk.tokens.size());
     for (int64_t i = 0; i < count; ++i)
@@ -63,6 +64,11 @@ Result<std::span<const float>> FakeSession::Step(std::span<const runtime::Chunk>
         context.push_back(Cell(chunk, position));
       const std::vector<float> row = Logits(context);
       logits_.insert(logits_.end(), row.begin(), row.end());
+      // Of chunks that did not ask there is something else.
+      const std::vector<float> hidden =
+          chunk.hidden ? Hidden(context)
+                       : std::vector<float>(static_cast<size_t>(options_.shape.hidden_size), -1e9f);
+      hidden_.insert(hidden_.end(), hidden.begin(), hidden.end());
     }
   }
   return std::span<const float>(logits_);
@@ -77,6 +83,11 @@ std::vector<float> FakeSession::Logits(std::span<const int32_t> context) const {
   for (float& value : logits) value = static_cast<float>(random.Uniform() * 4 - 2);
   if (options_.next) logits[static_cast<size_t>(options_.next(context))] = 10;
   return logits;
+}
+
+std::vector<float> FakeSession::Hidden(std::span<const int32_t> context) const {
+  const std::vector<float> logits = Logits(context);
+  return {logits.begin(), logits.begin() + options_.shape.hidden_size};
 }
 
 Status FakeSession::CopyPage(runtime::PageId from, runtime::PageId to) {

@@ -21,6 +21,7 @@ namespace tessera::testing {
 
 struct FakeSessionOptions {
   runtime::ModelShape shape{.vocab_size = 260,
+                            .hidden_size = 8,
                             .max_seq_len = 256,
                             .layers = 1,
                             .kv_bytes_per_token = 4,
@@ -44,6 +45,9 @@ class FakeSession : public runtime::Session {
 
   /// The logits row after `context`: what Step gives for its last token.
   std::vector<float> Logits(std::span<const int32_t> context) const;
+  /// The hidden states likewise.
+  std::vector<float> Hidden(std::span<const int32_t> context) const;
+  std::span<const float> hidden() const override { return hidden_; }
 
  private:
   Status Check(const runtime::Chunk& chunk) const;
@@ -52,6 +56,7 @@ class FakeSession : public runtime::Session {
   FakeSessionOptions options_;
   std::vector<int32_t> cells_;  // [pages, page_tokens]
   std::vector<float> logits_;
+  std::vector<float> hidden_;
   int64_t steps_ = 0;
 };
 

@@ -25,6 +25,8 @@ void RunOp(Executor& ex, const bundle::HeadStep& step, Worker* worker) {
   if (wanted.empty()) return;
   const BoundWeight& weight = ex.weight(step.weight);
   const Activations in = ex.NormInput(step.in, step.norm, weight.input, wanted, worker);
+  if (ex.rows().wants_hidden())
+    ex.NormFloats(step.in, step.norm, wanted, ex.hidden_data(), *worker);
   const int64_t vocabulary = ex.dims().vocab_size;
   const int64_t units = Units(weight);
   const auto share_of = [&](int owner) { return worker->ShareOf(owner, units); };

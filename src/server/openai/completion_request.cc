@@ -234,6 +234,21 @@ ApiResult<CompletionRequest> ReadCompletionRequest(std::string_view body,
   return request;
 }
 
+ApiResult<Prompts> ReadPrompts(const json::Value& value, const ServedModel& model, bool add_special,
+                               std::string_view field) {
+  auto prompts = PromptReader(model, add_special, /*need_text=*/false, /*need_offsets=*/false,
+                              /*gap=*/nullptr)
+                     .Read(value);
+  if (!prompts.has_value()) {
+    // The reader speaks of prompts.
+    constexpr std::string_view kName = "prompt";
+    ApiError& error = prompts.error();
+    error.param = field;
+    if (error.message.starts_with(kName)) error.message.replace(0, kName.size(), field);
+  }
+  return prompts;
+}
+
 std::optional<ApiError> CheckLength(int64_t prompt_tokens, std::optional<int64_t> max_tokens,
                                     int64_t max_model_len, std::string_view field) {
   ApiError error = BadField(field, {});

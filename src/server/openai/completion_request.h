@@ -35,6 +35,12 @@ inline constexpr int64_t kCompletionMaxTokensDefault = 16;
 /// Parses, checks, tokenises. Heavy for long prompts: never on the engine thread.
 ApiResult<CompletionRequest> ReadCompletionRequest(std::string_view body, const ServedModel& model);
 
+/// A prompt, or a list of them, as text or token ids, from `field`.
+ApiResult<std::vector<std::shared_ptr<const Prompt>>> ReadPrompts(const json::Value& value,
+                                                                  const ServedModel& model,
+                                                                  bool add_special,
+                                                                  std::string_view field);
+
 /// 400 when prompt and answer cannot fit together, with all three numbers.
 std::optional<ApiError> CheckLength(int64_t prompt_tokens, std::optional<int64_t> max_tokens,
                                     int64_t max_model_len, std::string_view field);

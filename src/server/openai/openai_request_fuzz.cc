@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes as the body of a completion, a chat or a tokenise request: a value or an ApiError with
-// a 4xx status, never a crash. Accepted requests must be ones the engine can judge.
+// Any bytes as the body of a completion, an embedding, a chat or a tokenise request: a value or an
+// ApiError with a 4xx status, never a crash. Accepted requests must be ones the engine can judge.
 #include <cstdint>
 #include <string_view>
 
@@ -9,6 +9,7 @@
 #include "engine/engine_core.h"
 #include "server/openai/chat_request.h"
 #include "server/openai/completion_request.h"
+#include "server/openai/embeddings.h"
 #include "support/fake_model.h"
 
 namespace {
@@ -67,6 +68,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     CheckFields(chat->fields, model);
   } else {
     CheckError(chat.error());
+  }
+  constexpr int64_t kHiddenSize = 8;
+  const auto embedding = openai::ReadEmbeddingRequest(body, model, kHiddenSize);
+  if (embedding.has_value()) {
+    TESSERA_CHECK(!embedding->inputs.empty());
+    TESSERA_CHECK(embedding->dimensions >= 1 && embedding->dimensions <= kHiddenSize);
+  } else {
+    CheckError(embedding.error());
   }
   return 0;
 }

@@ -41,6 +41,7 @@ inline constexpr unsigned kChat = 2;
 inline constexpr unsigned kTokenize = 4;
 inline constexpr unsigned kDetokenize = 8;
 inline constexpr unsigned kApplyTemplate = 16;
+inline constexpr unsigned kEmbeddings = 32;
 inline constexpr unsigned kBoth = kCompletions | kChat;
 /// What renders messages without generating.
 inline constexpr unsigned kRender = kTokenize | kApplyTemplate;

@@ -14,7 +14,8 @@ TEST(Schema, TheReferencePageListsEveryField) {
                              {kChat, "chat"},
                              {kTokenize, "tokenize"},
                              {kDetokenize, "detokenize"},
-                             {kApplyTemplate, "apply-template"}},
+                             {kApplyTemplate, "apply-template"},
+                             {kEmbeddings, "embeddings"}},
                             "fields");
 }
 

@@ -7,6 +7,8 @@
 #include <span>
 #include <string_view>
 
+#include "server/openai/schema.h"
+
 namespace tessera::server::openapi {
 
 struct Component {
@@ -24,6 +26,8 @@ std::span<const Component> ResponsesComponents();
 struct FieldDetail {
   std::string_view name;
   std::string_view schema;  // JSON.
+  /// The only table that it is for; null: every one that has such a field.
+  std::span<const openai::Field> (*fields)() = nullptr;
 };
 std::span<const FieldDetail> FieldDetails();
 

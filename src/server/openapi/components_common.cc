@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/openapi/components.h"
+#include "server/responses/fields.h"
 
 namespace tessera::server::openapi {
 namespace {
@@ -92,7 +93,14 @@ constexpr FieldDetail kDetails[] = {
         "content":{"anyOf":[{"type":"string"},{"type":"array","minItems":1,
           "items":{"type":"object","required":["type","text"],
             "properties":{"type":{"enum":["input_text","output_text","text"]},
-              "text":{"type":"string"}}}}]}}}}]})"},
+              "text":{"type":"string"}}}}]}}}}]})",
+     responses::ResponseFields},
+    {"input", R"({"anyOf":[{"type":"string","minLength":1},
+      {"type":"array","minItems":1,"items":{"type":"string","minLength":1}},
+      {"type":"array","minItems":1,"items":{"type":"integer","minimum":0}},
+      {"type":"array","minItems":1,
+       "items":{"type":"array","minItems":1,"items":{"type":"integer","minimum":0}}}]})",
+     openai::RequestFields},
     {"system", R"({"anyOf":[{"type":"string"},{"type":"array","minItems":1,
       "items":{"type":"object","required":["type","text"],
         "properties":{"type":{"const":"text"},"text":{"type":"string"}}}}]})"},

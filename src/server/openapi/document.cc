@@ -59,10 +59,13 @@ json::Value Bound(double value) {
   return value;
 }
 
-json::Object SchemaOf(const Field& field) {
+json::Object SchemaOf(const Field& field, const Operation& operation) {
   json::Object schema;
   const auto details = FieldDetails();
-  const auto detail = std::ranges::find(details, field.name, &FieldDetail::name);
+  const auto detail = std::ranges::find_if(details, [&](const FieldDetail& entry) {
+    return entry.name == field.name &&
+           (entry.fields == nullptr || entry.fields == operation.fields);
+  });
   if (detail != details.end() && field.kind != Kind::kBool) {
     schema = Parsed(detail->schema).as_object();
   } else if (json::Array types = Types(field.kind); !types.empty()) {
@@ -81,7 +84,7 @@ json::Object BodySchema(const Operation& operation) {
   json::Object properties;
   for (const Field& field : operation.fields())
     if ((field.apis & operation.api) != 0 && field.use != Use::kRefused)
-      properties[field.name] = SchemaOf(field);
+      properties[field.name] = SchemaOf(field, operation);
   json::Object schema{{"type", "object"}};
   json::Array required;
   for (std::string_view rest = operation.required; !rest.empty();) {
@@ -108,6 +111,20 @@ json::Object Content(std::string_view type, json::Object schema) {
   return content;
 }
 
+/// One event: its data is JSON text of the component, but for the last one of some dialects.
+json::Object EventSchema(std::string_view component) {
+  json::Object data{{"type", "string"}, {"contentMediaType", "application/json"}};
+  data["contentSchema"] = Reference(component);
+  json::Object properties;
+  properties["event"] = json::Object{{"type", "string"}};
+  properties["id"] = json::Object{{"type", "string"}};
+  properties["data"] = std::move(data);
+  json::Object schema{{"type", "object"}};
+  schema["required"] = json::Array{"data"};
+  schema["properties"] = std::move(properties);
+  return schema;
+}
+
 json::Object AnswerOf(const Operation& operation) {
   json::Object answer{{"description", operation.event.empty()
                                           ? "The answer."
@@ -119,7 +136,7 @@ json::Object AnswerOf(const Operation& operation) {
     content = Content("application/json", Reference(operation.answer));
   }
   if (!operation.event.empty()) {
-    json::Object events = Content("text/event-stream", Reference(operation.event));
+    const json::Object events = Content("text/event-stream", EventSchema(operation.event));
     content["text/event-stream"] = events.at("text/event-stream");
   }
   if (!content.empty()) answer["content"] = std::move(content);

@@ -21,7 +21,7 @@ constexpr Field kFields[] = {
     {"top_p", kResponses, Kind::kNumber, 0, 1, Use::kUsed, "Smallest set of likeliest tokens with that probability together."},
     {"seed", kResponses, Kind::kInteger, -9.3e18, 1.9e19, Use::kUsed, "Ours: same seed, same answer."},
     {"stream", kResponses, Kind::kBool, 0, 0, Use::kUsed, "Send the answer as server-sent events."},
-    {"text", kResponses, Kind::kObject, 0, 0, Use::kUsed, "Only {\"format\": {\"type\": \"text\"}} for now."},
+    {"text", kResponses, Kind::kObject, 0, 0, Use::kUsed, "format: text, json_object, or json_schema with its schema."},
     {"truncation", kResponses, Kind::kString, 0, 0, Use::kUsed, "Only \"disabled\": nothing is cut away in silence."},
     {"strict", kResponses, Kind::kBool, 0, 0, Use::kUsed, "Ours: what would be a warning is an error instead."},
     {"metadata", kResponses, Kind::kObject, 0, 0, Use::kIgnored, "Comes back in the answer."},

@@ -50,8 +50,6 @@ json::Object ResponseAnswer::Body(std::string_view status) const {
                     {"tools", json::Array()},
                     {"truncation", "disabled"},
                     {"usage", nullptr}};
-  json::Object format{{"type", "text"}};
-  body["text"] = json::Object{{"format", std::move(format)}};
   for (const auto& [key, value] : head_.echo) body[key] = value;
   return body;
 }

@@ -17,7 +17,27 @@ namespace {
 using openai::ApiError;
 using openai::BadField;
 
-/// The fields under the names of the chat dialect, whose reader is shared.
+/// {"type", ...} as the chat dialect writes it: what describes a schema stands in an object of its
+/// own.
+json::Object ResponseFormat(const json::Object& format) {
+  json::Object renamed{{"type", format.at("type")}}, described;
+  for (const auto& [key, value] : format)
+    if (key != "type") described[key] = value;
+  if (format.at("type") == "json_schema") {
+    renamed["json_schema"] = std::move(described);
+  } else {
+    for (auto& [key, value] : described) renamed[key] = std::move(value);
+  }
+  return renamed;
+}
+
+/// text.format, or null.
+const json::Value* FormatOf(const json::Object& body) {
+  const json::Value* text = json::Find(body, "text");
+  return text == nullptr ? nullptr : json::Find(text->get_object(), "format");
+}
+
+/// The fields under the names of the chat dialect, whose reader is shared. `text` has been checked.
 json::Object Renamed(const json::Object& body) {
   constexpr std::pair<std::string_view, std::string_view> kNames[] = {
       {"max_output_tokens", "max_tokens"},
@@ -28,7 +48,18 @@ json::Object Renamed(const json::Object& body) {
   json::Object renamed;
   for (const auto& [from, to] : kNames)
     if (const json::Value* value = json::Find(body, from)) renamed[to] = *value;
+  if (const json::Value* format = FormatOf(body))
+    renamed["response_format"] = ResponseFormat(format->get_object());
   return renamed;
+}
+
+/// Back to the name that the client knows.
+ApiError NamedBack(ApiError error) {
+  constexpr std::string_view kName = "response_format";
+  if (error.param != kName) return error;
+  error.param = "text.format";
+  if (error.message.starts_with(kName)) error.message.replace(0, kName.size(), error.param);
+  return error;
 }
 
 std::optional<ApiError> CheckText(const json::Object& body,
@@ -40,19 +71,12 @@ std::optional<ApiError> CheckText(const json::Object& body,
       warnings->push_back({"unknown_field", fmt::format("text.{:.100}", std::string_view(key)),
                            fmt::format("the field \"text.{:.100}\" is not known and was ignored",
                                        std::string_view(key))});
-  const json::Value* format = json::Find(text->get_object(), "format");
+  const json::Value* format = FormatOf(body);
   if (format == nullptr) return std::nullopt;
-  const json::Value* type =
-      format->is_object() ? json::Find(format->get_object(), "type") : nullptr;
-  if (type == nullptr || !type->is_string())
-    return BadField("text.format", "text.format.type is missing or no string");
-  if (type->get_string() == "text") return std::nullopt;
-  ApiError error = BadField(
-      "text.format", fmt::format("text.format of type \"{:.50}\" is not supported by this server "
-                                 "yet, expected \"text\"",
-                                 std::string_view(type->get_string())));
-  error.code = "unsupported_parameter";
-  return error;
+  const json::Object* object = format->if_object();
+  const json::Value* type = object == nullptr ? nullptr : json::Find(*object, "type");
+  if (type != nullptr && type->is_string()) return std::nullopt;
+  return BadField("text.format", "text.format.type is missing or no string");
 }
 
 std::optional<ApiError> CheckTruncation(const json::Object& body) {
@@ -80,12 +104,15 @@ json::Object EchoOf(const json::Object& body, const openai::GenerationFields& fi
     return value == nullptr ? json::Value(nullptr) : *value;
   };
   const json::Value* metadata = json::Find(body, "metadata");
-  return {{"instructions", or_null("instructions")},
-          {"max_output_tokens", or_null("max_output_tokens")},
-          {"temperature", fields.sampling.temperature},
-          {"top_p", fields.sampling.top_p},
-          {"user", or_null("user")},
-          {"metadata", metadata == nullptr ? json::Value(json::Object()) : *metadata}};
+  return {
+      {"instructions", or_null("instructions")},
+      {"max_output_tokens", or_null("max_output_tokens")},
+      {"temperature", fields.sampling.temperature},
+      {"top_p", fields.sampling.top_p},
+      {"text",
+       {{"format", FormatOf(body) == nullptr ? json::Value{{"type", "text"}} : *FormatOf(body)}}},
+      {"user", or_null("user")},
+      {"metadata", metadata == nullptr ? json::Value(json::Object()) : *metadata}};
 }
 
 }  // namespace
@@ -97,15 +124,17 @@ openai::ApiResult<ResponseRequest> ReadResponseRequest(std::string_view body,
                                                        int64_t max_model_len) {
   auto checked = openai::ReadBody(body, ResponseFields(), kResponses, /*needs_model=*/true, model);
   if (!checked.has_value()) return std::unexpected(std::move(checked).error());
+  std::vector<openai::Warning> of_text;
+  for (auto error : {CheckText(checked->body, &of_text), CheckTruncation(checked->body)})
+    if (error.has_value()) return std::unexpected(*std::move(error));
   auto fields = openai::ReadGenerationFields(Renamed(checked->body), openai::kChat, model);
-  if (!fields.has_value()) return std::unexpected(std::move(fields).error());
+  if (!fields.has_value()) return std::unexpected(NamedBack(std::move(fields).error()));
   ResponseRequest request;
   request.echo = EchoOf(checked->body, *fields);
   request.fields = *std::move(fields);
   std::vector<openai::Warning>& warnings = request.fields.warnings;
   warnings.insert(warnings.begin(), checked->warnings.begin(), checked->warnings.end());
-  for (auto error : {CheckText(checked->body, &warnings), CheckTruncation(checked->body)})
-    if (error.has_value()) return std::unexpected(*std::move(error));
+  warnings.insert(warnings.end(), of_text.begin(), of_text.end());
   auto messages = ReadInput(checked->body, &warnings);
   if (!messages.has_value()) return std::unexpected(std::move(messages).error());
   auto prompt = openai::ReadChatPrompt({{"messages", *std::move(messages)}}, model, specials,

@@ -149,13 +149,15 @@ TEST(Responses, BadInputNamesTheField) {
                             R"([{"role":"user","content":[{"type":"input_text"}]}])",
                             R"([{"type":"function_call_output","output":"x"}])"})
     EXPECT_EQ(param(Body(input)), "input") << input;
-  for (const auto& [member, name] : {std::pair(R"("max_output_tokens":0)", "max_output_tokens"),
-                                     {R"("top_p":1.5)", "top_p"},
-                                     {R"("truncation":"auto")", "truncation"},
-                                     {R"("tools":[{"type":"function"}])", "tools"},
-                                     {R"("text":{"format":{"type":"json_object"}})", "text.format"},
-                                     {R"("text":{"format":1})", "text.format"},
-                                     {R"("stream":"yes")", "stream"}})
+  for (const auto& [member, name] :
+       {std::pair(R"("max_output_tokens":0)", "max_output_tokens"),
+        {R"("top_p":1.5)", "top_p"},
+        {R"("truncation":"auto")", "truncation"},
+        {R"("tools":[{"type":"function"}])", "tools"},
+        {R"("text":{"format":{"type":"yaml"}})", "text.format"},
+        {R"("text":{"format":{"type":"json_schema","name":"x","schema":3}})", "text.format"},
+        {R"("text":{"format":1})", "text.format"},
+        {R"("stream":"yes")", "stream"}})
     EXPECT_EQ(param(Body("\"x\"", member)), name);
   EXPECT_THAT(server.Call("POST", kPath, Body("\"x\"", "\"max_output_tokens\":9999")).body,
               HasSubstr("max_output_tokens is 9999"));
