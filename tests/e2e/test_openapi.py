@@ -148,6 +148,8 @@ def test_schemathesis_finds_no_5xx(small: Served, document: dict[str, Any], tmp_
             content = operation.get("requestBody", {}).get("content", {})
             for media in content.values():
                 properties = media["schema"]["properties"]
+                # A deadline of the client's own is answered 504 when it passes, as documented.
+                properties.pop("timeout", None)
                 if "model" in properties:
                     properties["model"] = {"const": "smollm2"}
                 for name in ("max_tokens", "max_completion_tokens", "max_output_tokens", "n"):
