@@ -43,6 +43,13 @@ tk_code tk_grammar_new(const tk_vocabulary* vocabulary, tk_grammar_kind kind, tk
                        tk_grammar** out, tk_buffer* error);
 void tk_grammar_free(tk_grammar* handle);
 
+/* What of the source has no effect, a sentence a line; usually nothing. */
+tk_code tk_grammar_notes(const tk_grammar* grammar, tk_buffer* lines, tk_buffer* error);
+
+/* Whether a finished output has the form, looked at from outside: JSON by another implementation of
+ * JSON Schema, text by the grammar; tags are not looked at. TK_INVALID_ARGUMENT: it has not. */
+tk_code tk_grammar_validate(const tk_grammar* grammar, tk_slice text, tk_buffer* error);
+
 /* A constraint that has no token yet. It keeps what it needs of the grammar. */
 tk_code tk_grammar_start(const tk_grammar* grammar, tk_constraint** out, tk_buffer* error);
 void tk_constraint_free(tk_constraint* handle);

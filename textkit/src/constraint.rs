@@ -11,6 +11,8 @@ mod grammar;
 mod nesting;
 mod parts;
 mod tags;
+#[cfg(test)]
+mod tags_test;
 mod vocabulary;
 
 use std::sync::Arc;

@@ -5,9 +5,11 @@
 //! - `keywords`: what is obeyed, what is a note to people, what is refused;
 //! - `walk`: from the root along everything that can apply, each keyword checked where it stands;
 //! - `refs`: references, all of them to places inside the schema;
+//! - `shape`: of which kind the value of each keyword is;
 //! - `bounds`: bounds that nothing satisfies;
 //! - `ends`: schemas whose every instance would be endless;
 //! - `rewrite`: the same schema in terms of what llguidance knows;
+//! - `validator`: another implementation, to look at values from outside;
 //! - `locate`: which part of a schema llguidance's own refusal is about.
 //!
 //! Every refusal begins with a JSON pointer to the keyword, as a URI fragment: `#/properties/a/not`.
@@ -19,12 +21,15 @@ mod keywords;
 mod locate;
 mod refs;
 mod rewrite;
+mod shape;
+mod validator;
 mod walk;
 
 use serde_json::{json, Value};
 
 use crate::abi::{Error, Result};
 pub use locate::locate;
+pub use validator::validator;
 pub use walk::Place;
 
 /// JSON on one line, with a space after commas and colons or without: more white space would be
@@ -56,7 +61,6 @@ pub fn prepare(schema: &Value) -> Result<Prepared> {
         )));
     }
     let walk = walk::Walk::run(schema)?;
-    check_meta(schema)?;
     ends::check(schema, &walk)?;
     let mut rewritten = rewrite::rewrite(schema, &walk)?;
     rewritten["x-guidance"] = options();
@@ -70,18 +74,6 @@ fn options() -> Value {
         "key_separator": COLON,
         "json_allowed_escapes": ESCAPES,
     })
-}
-
-/// The rules of the meta-schema: the types of all keywords, also where nothing refers to.
-fn check_meta(schema: &Value) -> Result<()> {
-    match jsonschema::meta::try_validate(schema) {
-        Ok(Ok(())) => Ok(()),
-        Ok(Err(error)) => Err(Error::invalid(format!(
-            "#{}: the schema is not as its meta-schema wants it: {error}",
-            error.instance_path
-        ))),
-        Err(error) => Err(Error::invalid(format!("#/$schema: {error}"))),
-    }
 }
 
 /// A refusal of the keyword at `pointer`.

@@ -66,6 +66,32 @@ pub unsafe extern "C" fn tk_grammar_free(grammar: *mut Grammar) {
 /// # Safety
 /// See `textkit_constraint.h`.
 #[no_mangle]
+pub unsafe extern "C" fn tk_grammar_notes(
+    grammar: *const Grammar,
+    notes: *mut Buffer,
+    error: *mut Buffer,
+) -> i32 {
+    guard(error, || {
+        let lines = borrow(grammar, "grammar")?.notes().join("\n");
+        put(notes, lines.into());
+        Ok(())
+    })
+}
+
+/// # Safety
+/// See `textkit_constraint.h`.
+#[no_mangle]
+pub unsafe extern "C" fn tk_grammar_validate(
+    grammar: *const Grammar,
+    text: Slice,
+    error: *mut Buffer,
+) -> i32 {
+    guard(error, || borrow(grammar, "grammar")?.validate(text.text("output")?))
+}
+
+/// # Safety
+/// See `textkit_constraint.h`.
+#[no_mangle]
 pub unsafe extern "C" fn tk_grammar_start(
     grammar: *const Grammar,
     constraint: *mut *mut Constraint,

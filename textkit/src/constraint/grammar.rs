@@ -17,6 +17,10 @@ const MAX_GRAMMAR_BYTES: usize = 1 << 20;
 const MAX_CHOICES: usize = 10_000;
 /// TK_GRAMMAR_JSON_SCHEMA.
 const JSON_SCHEMA: i32 = 0;
+/// TK_GRAMMAR_TAGS.
+const TAGS: i32 = 4;
+/// TK_GRAMMAR_PARTS.
+const PARTS: i32 = 5;
 
 pub struct Grammar {
     vocabulary: Arc<Vocabulary>,
@@ -25,6 +29,7 @@ pub struct Grammar {
     notes: Vec<String>,
     /// Another implementation of JSON Schema, to look at finished outputs.
     validator: Option<jsonschema::Validator>,
+    has_tags: bool,
 }
 
 impl Grammar {
@@ -44,8 +49,15 @@ impl Grammar {
         if kind == JSON_SCHEMA {
             return Grammar::of_schema(vocabulary, source);
         }
-        let matcher = compile(&vocabulary, top_level(&vocabulary, kind, source)?)?;
-        Ok(Grammar { vocabulary, start: Mutex::new(matcher), notes: Vec::new(), validator: None })
+        let matcher = compile(&vocabulary, top_level(&vocabulary, kind, source)?)
+            .map_err(|error| find_tag(&vocabulary, kind, source, error))?;
+        Ok(Grammar {
+            vocabulary,
+            start: Mutex::new(matcher),
+            notes: Vec::new(),
+            validator: None,
+            has_tags: kind == TAGS || kind == PARTS,
+        })
     }
 
     fn of_schema(vocabulary: Arc<Vocabulary>, source: &str) -> Result<Grammar> {
@@ -62,15 +74,14 @@ impl Grammar {
                 }),
             },
         })?;
-        let validator = jsonschema::options()
-            .should_validate_formats(false)
-            .build(&schema)
-            .map_err(|error| Error::unimplemented(format!("#{}: {error}", error.instance_path)))?;
+        let validator = schema::validator(&schema, false)
+            .map_err(|error| Error::unimplemented(format!("#: {error}")))?;
         Ok(Grammar {
             vocabulary,
             start: Mutex::new(matcher),
             notes: prepared.notes,
             validator: Some(validator),
+            has_tags: false,
         })
     }
 
@@ -82,9 +93,15 @@ impl Grammar {
     /// Whether a finished output has the form, seen from outside: its JSON by another
     /// implementation of JSON Schema, all else by its text. An error says what is wrong.
     pub fn validate(&self, text: &str) -> Result<()> {
-        let Some(validator) = &self.validator else { return self.validate_text(text) };
-        let value: Value = serde_json::from_str(text)
-            .map_err(|e| Error::invalid(format!("the output is no JSON: {e}")))?;
+        let Some(validator) = &self.validator else {
+            return if self.has_tags { Ok(()) } else { self.validate_text(text) };
+        };
+        let value: Value = match serde_json::from_str(text) {
+            Ok(value) => value,
+            // Of the form, but past 64-bit floats: nothing that the validator could look at.
+            Err(error) if error.to_string().starts_with("number out of range") => return Ok(()),
+            Err(error) => return Err(Error::invalid(format!("the output is no JSON: {error}"))),
+        };
         validator.validate(&value).map_err(|error| {
             Error::invalid(format!("the output does not fit at #{}: {error}", error.instance_path))
         })
@@ -104,6 +121,19 @@ impl Grammar {
         }
         Err(Error::invalid("the output does not fit its grammar"))
     }
+}
+
+/// Which tag does not compile, if one is alone the reason.
+fn find_tag(vocabulary: &Arc<Vocabulary>, kind: i32, source: &str, whole: Error) -> Error {
+    if kind != TAGS || whole.code == Code::ResourceExhausted {
+        return whole;
+    }
+    for (i, schema) in tags::schemas(source) {
+        if let Err(error) = Grammar::of_schema(vocabulary.clone(), &schema.to_string()) {
+            return tags::at(i, error);
+        }
+    }
+    whole
 }
 
 /// Compiles, and looks whether anything can be said at all.
@@ -129,8 +159,8 @@ fn top_level(vocabulary: &Vocabulary, kind: i32, source: &str) -> Result<TopLeve
         1 => Ok(TopLevelGrammar::from_regex(source)),
         2 => Ok(TopLevelGrammar::from_lark(source.to_string())),
         3 => Ok(TopLevelGrammar::from_regex(&choice_regex(source)?)),
-        4 => Ok(TopLevelGrammar::from_lark(tags::lark(vocabulary, source)?)),
-        5 => Ok(TopLevelGrammar::from_lark(parts::lark(source)?)),
+        TAGS => Ok(TopLevelGrammar::from_lark(tags::lark(vocabulary, source)?)),
+        PARTS => Ok(TopLevelGrammar::from_lark(parts::lark(source)?)),
         other => Err(Error::invalid(format!("unknown kind of grammar {other}"))),
     }
 }

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::Vocabulary;
 use crate::abi::{Error, Result};
+use crate::schema;
 
 const MAX_TAGS: usize = 1024;
 const MAX_TAG_BYTES: usize = 4096;
@@ -59,7 +60,7 @@ pub fn lark(vocabulary: &Vocabulary, source: &str) -> Result<String> {
     check(&source)?;
     let mut rules = String::new();
     for (i, tag) in source.tags.iter().enumerate() {
-        let content = content_rule(&tag.content)?;
+        let content = content_rule(&tag.content).map_err(|error| at(i, error))?;
         writeln!(rules, "body_{i}: {content} {}", literal(vocabulary, &tag.end)).unwrap();
     }
     let unit = if source.free_text {
@@ -71,6 +72,20 @@ pub fn lark(vocabulary: &Vocabulary, source: &str) -> Result<String> {
         alternatives("tag", 0..source.tags.len())
     };
     Ok(format!("{}\n{rules}", start_rule(vocabulary, &source, &unit)))
+}
+
+/// Each schema of the tags: where one of them is the reason that all cannot be compiled.
+pub fn schemas(source: &str) -> Vec<(usize, Value)> {
+    let tags = serde_json::from_str(source).map_or(Vec::new(), |source: Source| source.tags);
+    let schema = |(i, tag): (usize, Tag)| match tag.content {
+        Content::JsonSchema(schema) => Some((i, schema)),
+        _ => None,
+    };
+    tags.into_iter().enumerate().filter_map(schema).collect()
+}
+
+pub fn at(tag: usize, error: Error) -> Error {
+    Error { code: error.code, message: format!("tag {tag}: {}", error.message) }
 }
 
 fn check(source: &Source) -> Result<()> {
@@ -149,11 +164,14 @@ fn start_rule(vocabulary: &Vocabulary, source: &Source, unit: &str) -> String {
     if source.free_text {
         return format!("start: {} TEXT?", repeat(unit, source.min_tags, source.max_tags));
     }
-    let more = repeat(
-        &format!("{separator} ({unit})"),
-        source.min_tags.saturating_sub(1),
-        source.max_tags.map(|max| max - 1),
-    );
+    let more = match source.max_tags {
+        Some(1) => String::new(),
+        max => repeat(
+            &format!("{separator} ({unit})"),
+            source.min_tags.saturating_sub(1),
+            max.map(|max| max - 1),
+        ),
+    };
     let tags = format!("({unit}) {more}");
     if source.min_tags == 0 {
         format!("start: ({tags})?")
@@ -168,7 +186,7 @@ fn alternatives(name: &str, numbers: std::ops::Range<usize>) -> String {
 
 fn content_rule(content: &Content) -> Result<String> {
     match content {
-        Content::JsonSchema(schema) => Ok(format!("%json {schema}")),
+        Content::JsonSchema(schema) => Ok(format!("%json {}", schema::prepare(schema)?.schema)),
         Content::Regex(regex) => Ok(format!("/{}/", llguidance::regex_to_lark(regex, ""))),
         Content::Lark(grammar) => Ok(format!("%lark {{\n{grammar}\n}}")),
     }

@@ -104,6 +104,11 @@ pub fn check_multiple(pointer: &str, schema: &Schema, seen: &mut Vec<Multiple>) 
     if number <= 0.0 {
         return Err(wrong(pointer, "multipleOf", format!("{value} is not greater than 0")));
     }
+    // Of 0.01 readers that divide floats do not find 2.3 a multiple.
+    if (number * f64::from(1u32 << 20)).fract() != 0.0 {
+        let why = format!("{value} has no exact form in binary floats, as 5, 0.5 and 0.125 have");
+        return Err(refuse(pointer, "multipleOf", why));
+    }
     let too_long = || refuse(pointer, "multipleOf", format!("{value} has too many digits"));
     let mut multiple = Multiple { coefficient: 0, digits: 0 };
     let mut scaled = number;

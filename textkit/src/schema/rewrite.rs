@@ -12,10 +12,12 @@ use percent_encoding::{utf8_percent_encode, AsciiSet, NON_ALPHANUMERIC};
 use serde_json::{Map, Value};
 
 use super::keywords::{self, Meaning};
+use super::validator::validator;
 use super::walk::{has_values, is_ref, mentions_refs, Place, Walk};
 use super::{refuse, wrong};
 use crate::abi::Result;
 
+const MAX_WHOLE: i64 = 1 << 53;
 /// What a pointer may hold as it is in a URI fragment.
 const FRAGMENT: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'/').remove(b'~').remove(b'$').remove(b'-').remove(b'_').remove(b'.');
@@ -37,6 +39,7 @@ pub fn rewrite(root: &Value, walk: &Walk) -> Result<Value> {
         if let Some(value) = members.shift_remove("unevaluatedProperties") {
             members.insert("additionalProperties".to_string(), value);
         }
+        bound_multiples(members);
         choose_values(&place.pointer, members, root, &is_target)?;
         if !is_target(&format!("{}/oneOf/", place.pointer)) {
             join_values(members);
@@ -62,6 +65,19 @@ fn drop_idle(pointer: &str, schema: &mut Map<String, Value>) {
         .collect();
     for keyword in idle {
         schema.shift_remove(&keyword);
+    }
+}
+
+/// Multiples stay where 64-bit floats are whole numbers: beyond, no reader can tell them.
+fn bound_multiples(schema: &mut Map<String, Value>) {
+    if !schema.contains_key("multipleOf") {
+        return;
+    }
+    if !schema.contains_key("minimum") && !schema.contains_key("exclusiveMinimum") {
+        schema.insert("minimum".to_string(), Value::from(-MAX_WHOLE));
+    }
+    if !schema.contains_key("maximum") && !schema.contains_key("exclusiveMaximum") {
+        schema.insert("maximum".to_string(), Value::from(MAX_WHOLE));
     }
 }
 
@@ -92,10 +108,8 @@ fn choose_values(
     if let Some(dialect) = root.get("$schema") {
         alone.insert("$schema".to_string(), dialect.clone());
     }
-    let validator = jsonschema::options()
-        .should_validate_formats(true)
-        .build(&Value::Object(alone))
-        .map_err(|error| wrong(pointer, "enum", error))?;
+    let validator =
+        validator(&Value::Object(alone), true).map_err(|error| wrong(pointer, "enum", error))?;
     let listed = match (schema.get("const"), schema.get("enum")) {
         (Some(value), _) => vec![value.clone()],
         (None, Some(Value::Array(values))) => values.clone(),

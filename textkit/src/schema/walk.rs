@@ -7,13 +7,13 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use serde_json::{Map, Value};
 
 use super::keywords::{self, Meaning};
-use super::{bounds, escape, refs, refuse, wrong};
+use super::{bounds, escape, refs, refuse, shape, wrong};
 use crate::abi::{Error, Result};
 
 const MAX_PLACES: usize = 20_000;
 const MAX_NOTES: usize = 16;
 /// Whole numbers up to here survive every reader of JSON, our own compiler included.
-const MAX_WHOLE: f64 = 9_007_199_254_740_992.0;
+const MAX_WHOLE: u64 = 1 << 53;
 
 /// A schema or subschema that can apply.
 #[derive(Clone, Debug)]
@@ -157,6 +157,7 @@ impl Walker<'_> {
             let hint = "the dialect of this schema does not have this keyword";
             return Err(refuse(pointer, keyword, hint));
         }
+        shape::check(pointer, keyword, value, draft)?;
         match keyword {
             "type" => check_type(pointer, value),
             "const" => check_value(pointer, keyword, value),
@@ -359,9 +360,11 @@ pub fn check_number(pointer: &str, keyword: &str, value: &Value) -> Result<()> {
     let Some(number) = value.as_f64() else {
         return Err(wrong(pointer, keyword, format!("{value} is no number")));
     };
-    let is_whole = number.fract() == 0.0;
-    let fits = if is_whole {
-        number.abs() <= MAX_WHOLE
+    let whole = value.as_i64().map(i64::unsigned_abs).or(value.as_u64());
+    let fits = if let Some(whole) = whole {
+        whole <= MAX_WHOLE
+    } else if number.fract() == 0.0 {
+        number.abs() <= MAX_WHOLE as f64
     } else {
         number.abs() <= 1e9 && number.to_string().len() <= 17
     };
