@@ -161,7 +161,7 @@ def test_any_thread_may_be_refused(stranger: Path) -> None:
         (said,) = [text for text in log.splitlines() if text.startswith("tessera:")]
         refused.add(re.sub(r" \d.*", "", said.partition("no thread for ")[2].partition(":")[0]))
     assert refused == {"signals", "making answers", "HTTP worker", "an HTTP loop", "worker",
-                       "the engine"}
+                       "the engine", "the watchdog"}
 
 
 def read_some_of(args: tuple[str | Path, ...], stdin: int | None, cache: Path) -> tuple[int, str]:
