@@ -167,6 +167,7 @@ Result<ChatFormat> LearnChatFormat(const ChatTemplate& chat_template, const json
   ChatFormat format = DefaultChatFormat();
   const ToolProbe probe = ProbeTools(chat_template, vars, end_texts);
   format.takes_system = probe.takes_system;
+  format.needs_list = probe.needs_list;
   format.writes_calls = probe.writes_calls;
   const bool is_auto = options.tool_call_parser == "auto";
   const ToolSyntax* named =
@@ -201,6 +202,7 @@ bool WriteTools(const ChatFormat& format, const json::Array& tools, RenderInput*
   } else {
     as_text = WriteHistory(*format.tool_syntax, &messages);
   }
+  if (format.needs_list) input->tools = json::Array();
   if (tools.empty()) return as_text;
   if (format.shows_tools) {
     input->tools = tools;

@@ -27,6 +27,7 @@ struct ChatFormat {
   bool shows_tools = false;                       // The template writes the list of tools.
   bool writes_calls = false;  // The template writes calls and results of the history.
   bool takes_system = true;   // The template takes a system message.
+  bool needs_list = false;    // The template fails without a list of tools, be it empty.
   std::optional<ReasoningSyntax> reasoning;
 };
 

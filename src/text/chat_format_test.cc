@@ -141,6 +141,13 @@ TEST(ChatFormat, WithoutToolsNothingIsAdded) {
   }
 }
 
+TEST(ChatFormat, ATemplateThatAsksForAListGetsAnEmptyOne) {
+  const Model model = Open("NousResearch-Hermes-3-Llama-3.1-8B-tool_use");
+  bool as_text = true;
+  EXPECT_TRUE(Prompt(model, {{{"role", "user"}, {"content", "Hi"}}}, {}, &as_text).has_value());
+  EXPECT_FALSE(as_text);
+}
+
 TEST(ChatFormat, IdsBecomeWhatTheTemplateAsksFor) {
   const Model model = Open("mistralai-Mistral-Nemo-Instruct-2407");
   bool as_text = false;

@@ -48,6 +48,10 @@ std::optional<ReasoningSyntax> ReasoningSyntaxOf(std::string_view template_sourc
   return std::nullopt;
 }
 
+bool StartsClosed(const ReasoningSyntax& syntax, std::string_view prompt) {
+  return TrimmedEnd(prompt).ends_with(syntax.end);
+}
+
 bool StartsOpen(const ReasoningSyntax& syntax, std::string_view prompt) {
   return TrimmedEnd(prompt).ends_with(syntax.begin);
 }

@@ -70,6 +70,8 @@ class ReasoningParser {
   bool has_reasoning_ = false;  // White space before the first thought is dropped.
 };
 
+/// Whether a prompt ends behind the end mark: the thoughts are over before the answer begins.
+bool StartsClosed(const ReasoningSyntax& syntax, std::string_view prompt);
 /// Whether a prompt ends behind the begin mark, so that the answer begins within thoughts.
 bool StartsOpen(const ReasoningSyntax& syntax, std::string_view prompt);
 

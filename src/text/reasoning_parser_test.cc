@@ -45,6 +45,8 @@ TEST(ReasoningParser, SplitsThoughtsFromText) {
 TEST(ReasoningParser, APromptMayHaveBegunTheThoughts) {
   EXPECT_TRUE(StartsOpen(*FindReasoningSyntax("think"), "<|assistant|><think>\n"));
   EXPECT_FALSE(StartsOpen(*FindReasoningSyntax("think"), "<think>\n</think>\n"));
+  EXPECT_TRUE(StartsClosed(*FindReasoningSyntax("think"), "<think>\n</think>\n"));
+  EXPECT_FALSE(StartsClosed(*FindReasoningSyntax("think"), "<|assistant|>\n"));
   const Delta open = Parse("I see.</think>Yes.", "think", true);
   EXPECT_EQ(open.reasoning, "I see.");
   EXPECT_EQ(open.text, "Yes.");

@@ -41,7 +41,7 @@ json::Object ArgumentsOf(size_t call) {
   return arguments;
 }
 
-json::Value Tools() {
+json::Value BothTools() {
   json::Array tools;
   for (size_t call = 0; call < kNames.size(); ++call) {
     json::Object properties;
@@ -76,6 +76,9 @@ json::Value CallMessage(size_t calls, const HistoryForm& form, bool number = fal
           {"tool_calls", std::move(list)}};
 }
 
+/// What of tools a template is given.
+enum class Tools : uint8_t { kNone, kEmpty, kBoth };
+
 class Prober {
  public:
   Prober(const ChatTemplate& chat_template, const json::Object& vars,
@@ -87,7 +90,7 @@ class Prober {
  private:
   /// What follows the user's question.
   std::optional<std::string> Region(std::optional<json::Value> answer) const;
-  std::optional<std::string> Render(json::Array messages, bool with_tools, bool is_open) const;
+  std::optional<std::string> Render(json::Array messages, Tools tools, bool is_open) const;
   std::optional<ToolSyntax> Learn(const HistoryForm& form, bool as_parameters) const;
   std::string JsonKeyEnd(const HistoryForm& form, const std::string& key_end) const;
   std::string_view WithoutTurnBegin(std::string_view text) const;
@@ -100,11 +103,11 @@ class Prober {
   std::string turn_end_;
 };
 
-std::optional<std::string> Prober::Render(json::Array messages, bool with_tools,
-                                          bool is_open) const {
+std::optional<std::string> Prober::Render(json::Array messages, Tools tools, bool is_open) const {
   RenderInput input;
   input.messages = std::move(messages);
-  if (with_tools) input.tools = Tools();
+  if (tools != Tools::kNone) input.tools = json::Array();
+  if (tools == Tools::kBoth) input.tools = BothTools();
   input.add_generation_prompt = is_open;
   input.vars = vars_;
   auto text = template_.Render(input);
@@ -116,7 +119,7 @@ std::optional<std::string> Prober::Region(std::optional<json::Value> answer) con
   json::Array messages{{{"role", "user"}, {"content", kAsk}}};
   const bool is_open = !answer.has_value();
   if (answer.has_value()) messages.push_back(*std::move(answer));
-  const auto text = Render(std::move(messages), true, is_open);
+  const auto text = Render(std::move(messages), Tools::kBoth, is_open);
   if (!text.has_value()) return std::nullopt;
   const size_t ask = text->rfind(kAsk);
   if (ask == std::string::npos) return std::nullopt;
@@ -468,10 +471,13 @@ ToolProbe Prober::Run() {
   ToolProbe probe;
   const json::Value ask{{"role", "user"}, {"content", kAsk}};
   const json::Value system{{"role", "system"}, {"content", kSystem}};
-  const auto shown = Render({ask}, true, true);
+  const auto shown = Render({ask}, Tools::kBoth, true);
   probe.shows_tools = shown.has_value() && shown->find(kNames[0]) != std::string::npos &&
                       shown->find(kNames[1]) != std::string::npos;
-  const auto with_system = Render({system, ask}, false, true);
+  probe.needs_list = !Render({ask}, Tools::kNone, true).has_value() &&
+                     Render({ask}, Tools::kEmpty, true).has_value();
+  const auto with_system =
+      Render({system, ask}, probe.needs_list ? Tools::kEmpty : Tools::kNone, true);
   probe.takes_system = with_system.has_value() && with_system->find(kSystem) != std::string::npos;
 
   const auto plain = Region(json::Value{{"role", "assistant"}, {"content", kContent}});

@@ -25,6 +25,8 @@ struct ToolProbe {
   std::optional<ToolSyntax> syntax;
   /// The template writes the list of tools into the prompt.
   bool shows_tools = false;
+  /// It fails without a list of tools, be it empty.
+  bool needs_list = false;
   /// It writes calls of the history, in whatever form.
   bool writes_calls = false;
   /// It takes a message of the role "system".

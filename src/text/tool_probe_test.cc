@@ -52,7 +52,7 @@ const std::map<std::string, Expected> kExpected = {
     {"MiniMax-M2", {"minimax_m2", true}},
     {"Mistral-Small-3.2-24B-Instruct-2506", {"", true}},
     {"NVIDIA-Nemotron-Nano-v2", {"nemotron", true}},
-    {"NousResearch-Hermes-3-Llama-3.1-8B-tool_use", {"hermes", true, false}},
+    {"NousResearch-Hermes-3-Llama-3.1-8B-tool_use", {"hermes", true}},
     {"Qwen-QwQ-32B", {"hermes", true}},
     {"Qwen-Qwen2.5-7B-Instruct", {"hermes", true}},
     {"Qwen3.5-4B", {"qwen3_coder", true}},
@@ -87,6 +87,7 @@ TEST(ToolProbe, EveryFamilyTeachesItsSyntax) {
     const ToolProbe probe = Probe(source.source, source.vars);
     EXPECT_EQ(probe.shows_tools, expected.shows_tools);
     EXPECT_EQ(probe.takes_system, expected.takes_system);
+    EXPECT_EQ(probe.needs_list, name.starts_with("NousResearch"));
     EXPECT_EQ(probe.syntax.has_value(), std::string_view(expected.syntax) != "-");
     EXPECT_EQ(probe.reason.empty(), probe.syntax.has_value());
     if (!probe.syntax.has_value() || *expected.syntax == '\0') continue;

@@ -32,12 +32,14 @@ ApiResult<void> ReadTemplateFields(const json::Object& body, text::RenderInput* 
 }
 
 void WarnOfText(const ServedModel& model, bool has_tools, std::vector<Warning>* warnings) {
+  const std::string& name = model.chat_format.tool_syntax->name;
+  const bool is_learnt = name == "learnt";
   warnings->push_back(
       {"normalized", has_tools ? "tools" : "messages",
-       fmt::format("the model's chat template knows no functions: {} written as text, in the form "
-                   "\"{}\"",
+       fmt::format("the model's chat template knows no functions: {} written as text, calls in the "
+                   "form {}",
                    has_tools ? "they were" : "calls and results were",
-                   model.chat_format.tool_syntax->name)});
+                   is_learnt ? "of the template" : fmt::format("\"{}\"", name))});
 }
 
 ApiResult<text::ChatPrompt> BuildPrompt(const json::Object& body, const ToolFields& tools,

@@ -41,7 +41,7 @@ ChoiceSpec MakeChoice(const Context& context, const GenerationFields& fields,
   request.arrival = arrival;
   if (fields.grammar != nullptr) request.constraint = engine::MakeGrammarConstraint(fields.grammar);
   const MessageFields& message = fields.message;
-  if (message.reasoning_budget.has_value())
+  if (message.reasoning_budget.has_value() && message.format.reasoning.has_value())
     request.constraint = std::make_shared<ReasoningBudget>(
         std::move(request.constraint), context.model.tokenizer, *message.format.reasoning,
         ReasoningBudget::Options{.starts_reasoning = message.format.starts_reasoning,

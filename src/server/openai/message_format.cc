@@ -59,9 +59,10 @@ ApiResult<void> SetMessageFormat(const json::Object& body, const ToolFields& too
   const bool has_tools = tools.choice != ToolFields::Choice::kNone;
   const bool has_budget = json::Find(body, "thinking_token_budget") != nullptr;
   if (!has_tools && !*separates && !has_budget) return {};
-  message.format.reasoning = format.reasoning;
-  if (format.reasoning.has_value())
+  if (format.reasoning.has_value() && !text::StartsClosed(*format.reasoning, prompt)) {
+    message.format.reasoning = format.reasoning;
     message.format.starts_reasoning = text::StartsOpen(*format.reasoning, prompt);
+  }
   if (has_tools) {
     message.format.tool_syntax = format.tool_syntax;
     message.format.tools = tools.Specs();
