@@ -113,6 +113,19 @@ class NameFirstReader : public CallReader {
 
 }  // namespace
 
+bool TakesOnlyText(const json::Value& schema) {
+  const json::Object* object = schema.if_object();
+  if (object == nullptr) return false;
+  if (const json::Value* type = json::Find(*object, "type"))
+    return type->is_string() && type->get_string() == "string";
+  if (const json::Value* fixed = json::Find(*object, "const")) return fixed->is_string();
+  const json::Value* values = json::Find(*object, "enum");
+  if (values == nullptr || !values->is_array() || values->get_array().empty()) return false;
+  for (const json::Value& value : values->get_array())
+    if (!value.is_string()) return false;
+  return true;
+}
+
 bool IsToolNameByte(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
          c == '-';

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/json.h"
 #include "text/tool_syntax.h"
 
 namespace tessera::text {
@@ -24,6 +25,8 @@ struct ToolSpec {
   std::set<std::string, std::less<>> text_parameters;
 };
 
+/// Whether a schema takes strings alone: a parameter of `text_parameters`.
+bool TakesOnlyText(const json::Value& schema);
 /// "f_1-x": what a function may be called, and where a bare name ends.
 bool IsToolNameByte(char c);
 inline constexpr size_t kToolNameBytesMax = 64;

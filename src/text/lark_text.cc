@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/json.h"
-#include "base/utf8.h"
+#include "text/json_scanner.h"
 
 namespace tessera::text {
 namespace {
@@ -25,6 +25,12 @@ std::string Escaped(std::string_view text) {
     regex += is_plain ? std::string(1, c) : fmt::format("\\x{{{:X}}}", byte);
   }
   return regex;
+}
+
+std::string_view Trimmed(std::string_view text) {
+  while (!text.empty() && IsJsonSpace(text.front())) text.remove_prefix(1);
+  while (!text.empty() && IsJsonSpace(text.back())) text.remove_suffix(1);
+  return text;
 }
 
 }  // namespace
@@ -74,10 +80,13 @@ std::string LarkText::NotFirst(std::string_view first) const {
 }
 
 std::string LarkText::TextUpTo(std::string_view mark, std::string_view not_first) {
-  const std::string restriction = NotFirst(not_first);
-  if (restriction.empty() || HasSpecial(mark)) return BoundedTextUpTo(mark, 0, -1);
+  if (HasSpecial(mark)) return BoundedTextUpTo(mark, 0, -1);
   const std::string terminal = FreshName("UPTO");
-  Rule(terminal, fmt::format("/(?s:.*){}/{}", Escaped(mark), restriction));
+  Rule(terminal, fmt::format("/(?s:.*){}/{}", Escaped(mark), NotFirst(not_first)));
+  return Lazy(terminal);
+}
+
+std::string LarkText::Lazy(const std::string& terminal) {
   std::string name = FreshName("upto");
   Rule(name + "[lazy]", terminal);
   return name;
@@ -92,21 +101,23 @@ std::string LarkText::TextBetween(std::string_view begin, std::string_view end) 
 }
 
 std::string LarkText::BoundedTextUpTo(std::string_view mark, int64_t min, int64_t max) {
-  std::string name = FreshName("upto");
-  const std::string count =
-      max < 0 ? fmt::format("{{{},}}", min) : fmt::format("{{{},{}}}", min, max);
+  const auto repeated = [max](int64_t least) {
+    return max < 0 ? fmt::format("(?s:.{{{},}})", least)
+                   : fmt::format("(?s:.{{{},{}}})", least, std::max(max, least));
+  };
   if (HasSpecial(mark)) {
-    // Text cannot spell a special token.
+    // Text cannot spell a special token. No lexeme is empty.
     const std::string any = FreshName("ANY");
-    Rule(any,
-         fmt::format("/(?s:.{})/", max < 0 ? fmt::format("{{{},}}", std::max<int64_t>(min, 1))
-                                           : fmt::format("{{{},{}}}", std::max<int64_t>(min, 1),
-                                                         std::max<int64_t>(max, 1))));
+    Rule(any, fmt::format("/{}/", repeated(std::max<int64_t>(min, 1))));
+    std::string name = FreshName("upto");
     Rule(name, fmt::format("{}{} {}", any, min == 0 ? "?" : "", Literal(mark)));
-  } else {
-    Rule(name + "[lazy]", fmt::format("/(?s:.{}){}/", count, Escaped(mark)));
+    return name;
   }
-  return name;
+  // Readers take the mark with any white space before it, so the text must not hold it at all.
+  const std::string bare = Escaped(Trimmed(mark));
+  const std::string terminal = FreshName("UPTO");
+  Rule(terminal, fmt::format("/{}{}/ & ~/(?s:.*){}(?s:.+)/", repeated(min), Escaped(mark), bare));
+  return Lazy(terminal);
 }
 
 std::string LarkText::TextWithout(std::string_view mark, std::string_view not_first) {

@@ -26,7 +26,8 @@ class LarkText {
   std::string TextUpTo(std::string_view mark, std::string_view not_first = {});
   /// `begin`, any text, `end`: terms.
   std::string TextBetween(std::string_view begin, std::string_view end);
-  /// As TextUpTo, of at least `min` and at most `max` characters (max < 0: any number).
+  /// Text of at least `min` and at most `max` characters (max < 0: any number) that does not hold
+  /// `mark`, up to and with `mark`.
   std::string BoundedTextUpTo(std::string_view mark, int64_t min, int64_t max);
   /// Text, at least a byte of it, without `mark`, beginning as TextUpTo: the name of a terminal.
   std::string TextWithout(std::string_view mark, std::string_view not_first = {});
@@ -40,6 +41,7 @@ class LarkText {
   std::string Source(std::string_view start) const;
 
  private:
+  std::string Lazy(const std::string& terminal);
   bool HasSpecial(std::string_view text) const;
   /// What takes those texts out of a terminal that begin with white space and `first`.
   std::string NotFirst(std::string_view first) const;

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 
+#include "text/call_reader.h"
+
 namespace tessera::text {
 namespace {
 
@@ -71,19 +73,18 @@ class Writer {
     if (const json::Value* more = json::Find(schema_, "additionalProperties"))
       if (more->is_bool() && !more->get_bool()) return "";
     return fmt::format("({} /[a-zA-Z0-9_]{{1,64}}/ {} {})*", lark_.Literal(Begin()),
-                       lark_.Literal(syntax_.key_end), lark_.TextUpTo(syntax_.parameter_end));
+                       lark_.Literal(syntax_.key_end),
+                       lark_.BoundedTextUpTo(syntax_.parameter_end, 0, -1));
   }
 
   std::string Begin() const { return syntax_.parameter_separator + syntax_.parameter_begin; }
 
   Result<std::string> Parameter(std::string_view key, const json::Value& schema) {
     const std::string pointer = fmt::format("#/properties/{}", key);
-    const json::Object* object = schema.if_object();
-    const json::Value* type = object == nullptr ? nullptr : json::Find(*object, "type");
-    if (type != nullptr && *type == "string") {
-      TESSERA_RETURN_IF_ERROR(CheckKeywords(*object, kStringKeywords, pointer));
+    if (TakesOnlyText(schema)) {
+      TESSERA_RETURN_IF_ERROR(CheckKeywords(schema.get_object(), kStringKeywords, pointer));
       return fmt::format("{} {}", lark_.Literal(Begin() + std::string(key) + syntax_.key_end),
-                         StringValue(*object));
+                         StringValue(schema.get_object()));
     }
     const std::string& key_end =
         syntax_.json_key_end.empty() ? syntax_.key_end : syntax_.json_key_end;

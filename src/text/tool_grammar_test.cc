@@ -41,7 +41,7 @@ const std::vector<ToolSchema>& Tools() {
   static const std::vector<ToolSchema> tools = {
       {"get_weather", json::Parse(R"({"type":"object","properties":{
            "city":{"type":"string","minLength":1,"maxLength":4},
-           "unit":{"type":"string","enum":["C","F"]},
+           "unit":{"enum":["C","F"]},
            "days":{"type":"array","items":{"type":"integer","minimum":0,"maximum":9},"maxItems":3}},
            "required":["city","unit"],"additionalProperties":false})",
                                   {}, "schema")
@@ -264,6 +264,24 @@ TEST(ToolGrammar, ThoughtsMayBeMarkedByText) {
     EXPECT_EQ(read.text, needs_call ? "" : "\nSo:") << answer;
     EXPECT_EQ(read.calls.size(), 1u) << answer;
   }
+}
+
+TEST(ToolGrammar, ABareValueCannotHoldItsEndMark) {
+  const ToolSyntax& syntax = *FindToolSyntax("qwen3_coder");
+  const std::vector<ToolSchema> tools = {
+      {"f",
+       json::Parse(R"({"type":"object","properties":{"x":{"type":"string"}},"required":["x"]})", {},
+                   "schema")
+           .value()}};
+  const auto grammar = ToolGrammar(syntax, tools, {.needs_call = true}, *TheTokenizer());
+  const auto any = Start(**grammar);
+  ASSERT_NE(any, nullptr);
+  std::vector<uint32_t> mask(9);
+  for (const TokenId id : Tokens("<tool_call>\n<function=f>\n<parameter=x>\na</parameter>")) {
+    ASSERT_TRUE(any->ComputeMask(mask).ok());
+    if (!any->Commit(id).ok()) return;  // The ">" that would end it without a line's end.
+  }
+  ADD_FAILURE() << "the value holds the mark";
 }
 
 TEST(ToolGrammar, AFunctionWithoutSchemaTakesAnyObject) {

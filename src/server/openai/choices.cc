@@ -21,6 +21,23 @@ std::unique_ptr<text::Detokenizer> MakeDetokenizer(const ServedModel& model,
   return text::KeepSpecials(model.make_detokenizer(/*skip_special=*/false), model.tokenizer, kept);
 }
 
+/// The constraint of an answer whose thoughts are bounded: as the client asks, and where a call has
+/// to be made so that half of max_tokens is left for it.
+std::shared_ptr<engine::TokenConstraint> WithBudget(
+    std::shared_ptr<engine::TokenConstraint> constraint, const ServedModel& model,
+    const GenerationFields& fields, const engine::Request& request) {
+  const MessageFields& message = fields.message;
+  std::optional<int64_t> budget = message.reasoning_budget;
+  if (!budget.has_value() && message.needs_call) budget = request.stop.max_tokens / 2;
+  if (!budget.has_value() || !message.format.reasoning.has_value()) return constraint;
+  return std::make_shared<ReasoningBudget>(
+      std::move(constraint), model.tokenizer, *message.format.reasoning,
+      ReasoningBudget::Options{.starts_reasoning = message.format.starts_reasoning,
+                               .budget_tokens = *budget,
+                               .end_ids = message.reasoning_end,
+                               .eos_ids = request.stop.eos_ids});
+}
+
 }  // namespace
 
 ChoiceSpec MakeChoice(const Context& context, const GenerationFields& fields,
@@ -40,14 +57,7 @@ ChoiceSpec MakeChoice(const Context& context, const GenerationFields& fields,
   if (fields.timeout.has_value()) request.deadline = arrival + *fields.timeout;
   request.arrival = arrival;
   if (fields.grammar != nullptr) request.constraint = engine::MakeGrammarConstraint(fields.grammar);
-  const MessageFields& message = fields.message;
-  if (message.reasoning_budget.has_value() && message.format.reasoning.has_value())
-    request.constraint = std::make_shared<ReasoningBudget>(
-        std::move(request.constraint), context.model.tokenizer, *message.format.reasoning,
-        ReasoningBudget::Options{.starts_reasoning = message.format.starts_reasoning,
-                                 .budget_tokens = *message.reasoning_budget,
-                                 .end_ids = message.reasoning_end,
-                                 .eos_ids = request.stop.eos_ids});
+  request.constraint = WithBudget(std::move(request.constraint), context.model, fields, request);
   const size_t tail = std::min(prompt.size(), kPromptTail);
   auto processor = std::make_unique<engine::OutputProcessor>(
       MakeDetokenizer(context.model, fields),

@@ -30,7 +30,8 @@ struct MessageFields {
   bool drops_reasoning = false;             // Thoughts are not given out.
   std::optional<int64_t> reasoning_budget;  // Tokens of thoughts, then their end mark follows:
   std::vector<text::TokenId> reasoning_end;
-  bool is_older = false;  // A call is `function_call`, as `functions` asks for.
+  bool needs_call = false;  // tool_choice: there is no answer without one.
+  bool is_older = false;    // A call is `function_call`, as `functions` asks for.
 };
 
 struct GenerationFields {

@@ -30,17 +30,18 @@ ApiResult<bool> SeparatesReasoning(const json::Object& body, const ServedModel& 
 ApiResult<void> ReadBudget(const json::Object& body, const ServedModel& model,
                            MessageFields* message) {
   constexpr std::string_view kField = "thinking_token_budget";
-  if (json::Find(body, kField) == nullptr) return {};
+  const bool is_asked = json::Find(body, kField) != nullptr;
   const std::optional<text::ReasoningSyntax>& syntax = model.chat_format.reasoning;
-  if (!syntax.has_value())
+  if (is_asked && !syntax.has_value())
     return std::unexpected(
         BadField(kField,
                  "nothing is known of how this model marks its thoughts; the operator can name it "
                  "with --reasoning-parser"));
+  if (!syntax.has_value()) return {};
   auto end = model.tokenizer->Encode(syntax->end, {.add_special = false, .parse_special = true});
   if (!end.has_value()) return std::unexpected(FromStatus(end.error(), kField));
-  message->reasoning_budget = IntegerOr(body, kField, 0);
   message->reasoning_end = *std::move(end);
+  if (is_asked) message->reasoning_budget = IntegerOr(body, kField, 0);
   return {};
 }
 
@@ -56,6 +57,7 @@ ApiResult<void> SetMessageFormat(const json::Object& body, const ToolFields& too
   message.format.separates_reasoning = *separates;
   message.drops_reasoning = !BoolOr(body, "include_reasoning", true);
   message.is_older = tools.is_older;
+  message.needs_call = tools.choice == ToolFields::Choice::kRequired;
   const bool has_tools = tools.choice != ToolFields::Choice::kNone;
   const bool has_budget = json::Find(body, "thinking_token_budget") != nullptr;
   if (!has_tools && !*separates && !has_budget) return {};

@@ -219,21 +219,6 @@ Problem ReadChoice(const json::Value& choice, const Names& names, ToolFields* fi
   return AllowOnly(function, names, fields);
 }
 
-bool IsString(const json::Value& value) {
-  return value.is_string();
-}
-
-/// Whether a schema takes strings alone. "5" may be meant as a number wherever it takes one too.
-bool IsText(const json::Value& schema) {
-  const json::Object* object = schema.if_object();
-  if (object == nullptr) return false;
-  if (const json::Value* type = json::Find(*object, "type")) return *type == "string";
-  if (const json::Value* fixed = json::Find(*object, "const")) return fixed->is_string();
-  const json::Value* values = json::Find(*object, "enum");
-  return values != nullptr && values->is_array() &&
-         std::ranges::all_of(values->get_array(), IsString);
-}
-
 }  // namespace
 
 std::shared_ptr<const std::vector<text::ToolSpec>> ToolFields::Specs() const {
@@ -245,7 +230,7 @@ std::shared_ptr<const std::vector<text::ToolSpec>> ToolFields::Specs() const {
     const json::Value* properties = schema == nullptr ? nullptr : json::Find(*schema, "properties");
     if (properties != nullptr && properties->is_object())
       for (const auto& [key, value] : properties->get_object())
-        if (IsText(value)) spec.text_parameters.emplace(key);
+        if (text::TakesOnlyText(value)) spec.text_parameters.emplace(key);
     specs->push_back(std::move(spec));
   }
   return specs;

@@ -550,6 +550,19 @@ TEST(Reasoning, ItsTokensMayBeBounded) {
   EXPECT_NE(message.at("content"), "");
 }
 
+TEST(Reasoning, LeavesRoomForACallThatHasToBeMade) {
+  std::string thoughts = "<think>";
+  while (thoughts.size() < 2000) thoughts += "and so on ";
+  Server server(Says(thoughts), {}, {}, ThinkingModel());
+  const json::Object body =
+      server.Post("/v1/chat/completions",
+                  WithStrictTools(R"("separate_reasoning":true,"tool_choice":"required",)"
+                                  R"("parallel_tool_calls":false)"));
+  const json::Object& choice = body.at("choices").at(0).as_object();
+  EXPECT_EQ(choice.at("finish_reason"), "tool_calls");
+  EXPECT_GT(choice.at("message").at("reasoning_content").as_string().size(), 150u);
+}
+
 TEST(Reasoning, WhatIsAskedMustBePossible) {
   const auto param = [](std::string_view members, bool has_marks) {
     const ServedModel model = has_marks ? ThinkingModel() : testing::FakeServedModel();
