@@ -73,6 +73,8 @@ net::Response Metrics(const Context& context) {
                                .shape = context.engine->shape(),
                                .model_name = context.model.id,
                                .warnings = context.warnings->Snapshot(),
+                               .forms = context.forms->Snapshot(),
+                               .grammars = context.model.grammars->counters(),
                                .names = context.options.metrics_names});
   return response;
 }

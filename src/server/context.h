@@ -20,6 +20,8 @@
 
 namespace tessera::server {
 
+class FormCounters;
+
 struct ApiOptions {
   std::string api_key{};      // Empty: no key is asked for.
   std::string cors_origin{};  // Access-Control-Allow-Origin; empty: no CORS headers.
@@ -38,6 +40,7 @@ struct Context {
   RequestRegistry* registry = nullptr;
   EventStreams* streams = nullptr;
   WarningCounters* warnings = nullptr;
+  FormCounters* forms = nullptr;
   const Clock* clock = nullptr;
 };
 

@@ -21,6 +21,7 @@
 #include "engine/output_processor.h"
 #include "server/request_registry.h"
 #include "server/task_thread.h"
+#include "text/grammar.h"
 
 namespace tessera::server {
 
@@ -34,6 +35,10 @@ struct ChoiceSpec {
   size_t prompt = 0;  // Which of the call's prompts, counted from 0 without a gap.
   /// It gets the next best beam of the request before it, and its own request is not used.
   bool is_next_beam = false;
+  /// What request.constraint came from: the finished answer is held against it. Null: nothing.
+  std::shared_ptr<const text::Grammar> grammar = nullptr;
+  /// The client may have it cut anywhere (stop strings, stop tokens).
+  bool may_be_cut = false;
 };
 
 struct GenerationTotals {

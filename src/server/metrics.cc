@@ -83,6 +83,26 @@ void AddHistograms(const engine::Stats& stats, MetricsPageBuilder* page) {
   page->Histogram("iteration_tokens_total", "Tokens computed in one step.", stats.step_tokens);
 }
 
+void AddForms(const MetricsInput& input, MetricsPageBuilder* page) {
+  const FormCounters::Counts& forms = input.forms;
+  const text::GrammarCache::Counters& grammars = input.grammars;
+  page->Counters(
+      "structured_outputs_total",
+      "Answers that were to have a form, by how they ended; invalid: a bug of the server.",
+      "result", {{"valid", forms.valid}, {"cut", forms.cut}, {"invalid", forms.invalid}},
+      /*is_ours=*/true);
+  page->Counters(
+      "grammar_requests_total", "Forms that requests asked for, by what it took.", "result",
+      {{"cached", grammars.hits}, {"compiled", grammars.compiled}, {"refused", grammars.refused}},
+      /*is_ours=*/true);
+  page->Gauge("grammar_cache_entries", "Compiled forms that are kept.",
+              static_cast<double>(grammars.grammars), {}, /*is_ours=*/true);
+  page->Counter("masked_tokens_total", "Tokens drawn under the mask of a form.",
+                input.stats.masked_tokens, /*is_ours=*/true);
+  page->Counter("late_masks_total", "Rows lost because the mask came after the logits.",
+                input.stats.late_masks, /*is_ours=*/true);
+}
+
 }  // namespace
 
 std::string MetricsPage(const MetricsInput& input) {
@@ -91,6 +111,7 @@ std::string MetricsPage(const MetricsInput& input) {
   AddCounters(input.stats, &page);
   page.Counters("request_warnings_total", "Warnings that answers carried, by code.", "code",
                 input.warnings, /*is_ours=*/true);
+  AddForms(input, &page);
   AddHistograms(input.stats, &page);
   if (input.names.tgi) AddTgiNames(input, &page);
   if (input.names.llamacpp) AddLlamaCppNames(input, &page);

@@ -13,7 +13,9 @@
 
 #include "engine/engine.h"
 #include "engine/stats.h"
+#include "server/form_check.h"
 #include "server/metrics_names.h"
+#include "text/grammar_cache.h"
 
 namespace tessera::server {
 
@@ -22,6 +24,8 @@ struct MetricsInput {
   const runtime::ModelShape& shape;
   std::string_view model_name;
   std::vector<std::pair<std::string, int64_t>> warnings{};  // Of answers, by code.
+  FormCounters::Counts forms{};
+  text::GrammarCache::Counters grammars{};
   MetricsNames names{};
 };
 

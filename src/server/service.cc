@@ -43,6 +43,7 @@ void HttpService::Serve(ServedModel model, std::unique_ptr<engine::Engine> engin
                                                      .registry = &registry_,
                                                      .streams = &streams_,
                                                      .warnings = &warnings_,
+                                                     .forms = &forms_,
                                                      .clock = &clock_});
   serving_ = MakeRouter(context_.get()).AsHandler();
   handler_.store(&serving_, std::memory_order_release);

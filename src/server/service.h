@@ -22,6 +22,7 @@
 #include "net/router.h"
 #include "net/server.h"
 #include "server/context.h"
+#include "server/form_check.h"
 #include "server/served_model.h"
 
 namespace tessera::server {
@@ -68,6 +69,7 @@ class HttpService {
   std::unique_ptr<engine::Engine> engine_;
   std::unique_ptr<TaskThread> tasks_;
   WarningCounters warnings_;
+  FormCounters forms_;
   std::unique_ptr<const Context> context_;
   // Workers read the pointer, which moves once from the first handler to the second.
   const net::Handler loading_;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "server/event_stream.h"
+#include "server/form_check.h"
 
 namespace tessera::server {
 
@@ -16,6 +17,7 @@ Status StartGeneration(const Context& context, const Reply& reply, std::vector<s
   // A name given twice would count one request as two.
   std::ranges::sort(ids);
   ids.erase(std::ranges::unique(ids).begin(), ids.end());
+  listener = MakeFormCheck(std::move(listener), choices, context.forms);
   auto started = Generation::Start(
       {.engine = context.engine, .tasks = context.tasks, .registry = context.registry},
       std::move(ids), std::move(choices), std::move(listener));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "text/grammar.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "text/textkit_abi.h"
@@ -37,7 +38,22 @@ Result<std::shared_ptr<const Grammar>> Grammar::Compile(
   const tk_code code =
       tk_grammar_new(vocabulary->handle_, ToKind(kind), ToSlice(source), &handle, error.out());
   if (code != TK_OK) return Fail(FromTextkit(code, error));
-  return std::shared_ptr<const Grammar>(new Grammar(std::move(vocabulary), handle));
+  const std::shared_ptr<Grammar> grammar(new Grammar(std::move(vocabulary), handle));
+  TextkitBuffer lines;
+  const tk_code noted = tk_grammar_notes(handle, lines.out(), error.out());
+  if (noted != TK_OK) return Fail(FromTextkit(noted, error));
+  for (std::string_view rest = lines.view(); !rest.empty();) {
+    const size_t end = std::min(rest.find('\n'), rest.size());
+    grammar->notes_.emplace_back(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return grammar;
+}
+
+Status Grammar::Validate(std::string_view output) const {
+  TextkitBuffer error;
+  const tk_code code = tk_grammar_validate(handle_, ToSlice(output), error.out());
+  return FromTextkit(code, error);
 }
 
 Grammar::~Grammar() {

@@ -43,6 +43,14 @@ class Grammar {
   Grammar(const Grammar&) = delete;
   Grammar& operator=(const Grammar&) = delete;
 
+  /// What of the source has no effect (keywords that JSON Schema does not have), a sentence each.
+  const std::vector<std::string>& notes() const { return notes_; }
+
+  /// Whether a finished output has the form, looked at from outside: JSON by another implementation
+  /// of JSON Schema, text by the grammar; tags are not looked at. kInvalidArgument says what is
+  /// wrong.
+  Status Validate(std::string_view output) const;
+
   /// A constraint that has no token yet. Takes about as long as a mask.
   Result<std::unique_ptr<Constraint>> Start() const;
 
@@ -53,6 +61,7 @@ class Grammar {
       : vocabulary_(std::move(vocabulary)), handle_(handle) {}
   std::shared_ptr<const ConstraintVocabulary> vocabulary_;
   tk_grammar* handle_;  // Owned.
+  std::vector<std::string> notes_;
 };
 
 }  // namespace tessera::text

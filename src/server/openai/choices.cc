@@ -66,7 +66,11 @@ ChoiceSpec MakeChoice(const Context& context, const GenerationFields& fields,
                             .min_tokens = fields.min_tokens,
                             .place_end = fields.place_end},
       std::span(prompt).last(tail));
-  return {std::move(request), std::move(processor), prompt_index};
+  ChoiceSpec spec{std::move(request), std::move(processor), prompt_index};
+  // With a budget the form begins behind the thoughts.
+  if (!message.reasoning_budget.has_value()) spec.grammar = fields.grammar;
+  spec.may_be_cut = !fields.stop_strings.empty() || !fields.stop_ids.empty();
+  return spec;
 }
 
 AnswerHead MakeHead(const Context& context, std::string_view id_prefix,

@@ -268,7 +268,7 @@ Problem ReadForm(const json::Object& body, const ServedModel& model, GenerationF
   auto form = ReadOutputForm(body, &fields->warnings);
   if (!form.has_value()) return std::move(form).error();
   if (!form->has_value()) return std::nullopt;
-  auto grammar = CompileOutputForm(**form, model.grammars.get());
+  auto grammar = CompileOutputForm(**form, model.grammars.get(), &fields->warnings);
   if (!grammar.has_value()) return std::move(grammar).error();
   fields->grammar = *std::move(grammar);
   return std::nullopt;

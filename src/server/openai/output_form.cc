@@ -8,6 +8,8 @@
 #include <span>
 #include <utility>
 
+#include "text/tag_grammar.h"
+
 namespace tessera::server::openai {
 namespace {
 
@@ -83,11 +85,51 @@ MaybeForm ReadJsonSchema(const json::Object& format, std::vector<Warning>* warni
   if (!schema->is_object())
     return Bad("response_format", "response_format.json_schema.schema",
                fmt::format("is of type {}, expected an object", json::KindName(*schema)));
-  return ReadSchema("response_format", "response_format.json_schema.schema", *schema);
+  auto form = ReadSchema("response_format", "response_format.json_schema.schema", *schema);
+  if (form.has_value() && strict != nullptr) (*form)->is_strict = strict->get_bool();
+  return form;
+}
+
+/// {"structures": [{"begin", "schema", "end"}], "triggers": [...]}: free text with JSON between
+/// marks, as vLLM and SGLang have it.
+MaybeForm ReadStructuralTag(const json::Object& format) {
+  constexpr std::string_view kField = "response_format";
+  const json::Value* structures = json::Find(format, "structures");
+  const json::Value* triggers = json::Find(format, "triggers");
+  if (structures == nullptr || !structures->is_array() || triggers == nullptr ||
+      !triggers->is_array())
+    return Bad(kField, kField, "of type structural_tag needs two arrays: structures and triggers");
+  text::TagGrammar grammar;
+  grammar.free_text = true;
+  for (const json::Value& trigger : triggers->get_array()) {
+    if (!trigger.is_string())
+      return Bad(kField, "response_format.triggers", "has an entry that is not a string");
+    grammar.triggers.emplace_back(trigger.get_string());
+  }
+  for (const json::Value& entry : structures->get_array()) {
+    const json::Object* tag = entry.if_object();
+    const auto member = [tag](std::string_view name) {
+      return tag == nullptr ? nullptr : json::Find(*tag, name);
+    };
+    const json::Value* begin = member("begin");
+    const json::Value* end = member("end");
+    const json::Value* schema = member("schema");
+    if (begin == nullptr || !begin->is_string() || end == nullptr || !end->is_string() ||
+        schema == nullptr || !schema->is_object())
+      return Bad(kField, "response_format.structures",
+                 "has an entry that is not {\"begin\": string, \"schema\": object, \"end\": "
+                 "string}");
+    grammar.tags.push_back({.begin = std::string(begin->get_string()),
+                            .kind = GrammarKind::kJsonSchema,
+                            .content = json::Serialize(*schema),
+                            .end = std::string(end->get_string())});
+  }
+  return OutputForm{GrammarKind::kTags, ToSource(grammar), std::string(kField)};
 }
 
 MaybeForm ReadResponseFormat(const json::Object& body, std::vector<Warning>* warnings) {
-  static constexpr std::array<std::string_view, 2> kMembers = {"type", "json_schema"};
+  static constexpr std::array<std::string_view, 4> kMembers = {"type", "json_schema", "structures",
+                                                               "triggers"};
   const json::Value* format = json::Find(body, "response_format");
   if (format == nullptr) return std::nullopt;
   const json::Object& object = format->get_object();
@@ -99,9 +141,11 @@ MaybeForm ReadResponseFormat(const json::Object& body, std::vector<Warning>* war
   if (*type == "text") return std::nullopt;
   if (*type == "json_object") return AnyJsonObject("response_format");
   if (*type == "json_schema") return ReadJsonSchema(object, warnings);
-  return Bad(
-      "response_format", "response_format",
-      fmt::format("has the type \"{:.50}\", expected text, json_object or json_schema", *type));
+  if (*type == "structural_tag") return ReadStructuralTag(object);
+  return Bad("response_format", "response_format",
+             fmt::format("has the type \"{:.50}\", expected text, json_object, json_schema or "
+                         "structural_tag",
+                         *type));
 }
 
 /// One of the kinds that vLLM's two spellings share; `name` without "guided_".
@@ -179,15 +223,22 @@ ApiResult<std::optional<OutputForm>> ReadOutputForm(const json::Object& body,
 }
 
 ApiResult<std::shared_ptr<const text::Grammar>> CompileOutputForm(const OutputForm& form,
-                                                                  text::GrammarCache* grammars) {
+                                                                  text::GrammarCache* grammars,
+                                                                  std::vector<Warning>* warnings) {
   auto grammar = grammars->Get(form.kind, form.source);
-  if (grammar.has_value()) return *std::move(grammar);
-  if (grammar.error().code() == Code::kInternal)
-    return std::unexpected(FromStatus(grammar.error()));
-  ApiError error =
-      BadField(form.field, fmt::format("{}: {}", form.field, grammar.error().message()));
-  if (grammar.error().code() == Code::kUnimplemented) error.code = "unsupported_schema";
-  return std::unexpected(std::move(error));
+  if (!grammar.has_value()) {
+    const Status& status = grammar.error();
+    if (status.code() == Code::kInternal) return std::unexpected(FromStatus(status));
+    ApiError error = BadField(form.field, fmt::format("{}: {}", form.field, status.message()));
+    if (status.code() == Code::kUnimplemented) error.code = "unsupported_schema";
+    return std::unexpected(std::move(error));
+  }
+  for (const std::string& note : (*grammar)->notes()) {
+    const std::string message = fmt::format("{}: {}", form.field, note);
+    if (form.is_strict) return std::unexpected(BadField(form.field, message));
+    warnings->push_back({"unknown_keyword", form.field, message});
+  }
+  return *std::move(grammar);
 }
 
 }  // namespace tessera::server::openai

@@ -21,6 +21,8 @@ struct OutputForm {
   text::GrammarKind kind = text::GrammarKind::kJsonSchema;
   std::string source;  // As text::Grammar::Compile takes it.
   std::string field;   // Of the body, where it came from.
+  /// What of the source would have no effect is an error instead of a warning.
+  bool is_strict = false;
 };
 
 /// Nothing when any text will do.
@@ -30,6 +32,7 @@ ApiResult<std::optional<OutputForm>> ReadOutputForm(const json::Object& body,
 /// Compiles it, or takes it from the cache. 400 with the field's name for what is wrong with it or
 /// cannot be enforced.
 ApiResult<std::shared_ptr<const text::Grammar>> CompileOutputForm(const OutputForm& form,
-                                                                  text::GrammarCache* grammars);
+                                                                  text::GrammarCache* grammars,
+                                                                  std::vector<Warning>* warnings);
 
 }  // namespace tessera::server::openai

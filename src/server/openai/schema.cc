@@ -80,7 +80,7 @@ constexpr Field kFields[] = {
     {"timeout", kBoth, Kind::kNumber, kTimeoutMin, kTimeoutMax, Use::kUsed, "Seconds that the answer may take from its arrival; then it ends with 504."},
     {"documents", kChat | kApplyTemplate, Kind::kArray, 0, 0, Use::kUsed, "Given to the chat template."},
     {"chat_template_kwargs", kChat | kRender, Kind::kObject, 0, 0, Use::kUsed, "More variables for the chat template."},
-    {"response_format", kBoth, Kind::kObject, 0, 0, Use::kUsed, "What form the output has: type text, json_object, or json_schema with a schema."},
+    {"response_format", kBoth, Kind::kObject, 0, 0, Use::kUsed, "What form the output has: type text, json_object, json_schema or structural_tag; see below."},
     {"prompt_logprobs", kBoth, Kind::kInteger, 0, 20, Use::kUsed, "Log-probabilities of the prompt's tokens and of so many alternatives. Not in a stream."},
     {"best_of", kCompletions, Kind::kInteger, 1, 20, Use::kUsed, "So many answers are generated, the n likeliest (mean log-probability of a token) returned. Not in a stream."},
     {"num_beams", kBoth, Kind::kInteger, 1, engine::kBeamsMax, Use::kUsed, "More than 1: beam search of that width; the n best answers are returned. It draws nothing."},
