@@ -47,21 +47,21 @@ inline constexpr double kLowest = -708.0;
 inline constexpr double kLog2E = 1.4426950408889634;
 inline constexpr double kLn2High = 0x1.62e42fefa3800p-1;
 inline constexpr double kLn2Low = 0x1.ef35793c76730p-45;
-/// 1/13! ... 1/2!, then 1, 1.
-inline constexpr double kTaylor[] = {1.0 / 6227020800,
-                                     1.0 / 479001600,
-                                     1.0 / 39916800,
-                                     1.0 / 3628800,
-                                     1.0 / 362880,
-                                     1.0 / 40320,
-                                     1.0 / 5040,
-                                     1.0 / 720,
-                                     1.0 / 120,
-                                     1.0 / 24,
-                                     1.0 / 6,
-                                     0.5,
-                                     1.0,
-                                     1.0};
+/// 1/13! ... 1/2!, then 1, 1. Not inline: an object for a CPU shares no symbol with the others.
+constexpr double kTaylor[] = {1.0 / 6227020800,
+                              1.0 / 479001600,
+                              1.0 / 39916800,
+                              1.0 / 3628800,
+                              1.0 / 362880,
+                              1.0 / 40320,
+                              1.0 / 5040,
+                              1.0 / 720,
+                              1.0 / 120,
+                              1.0 / 24,
+                              1.0 / 6,
+                              0.5,
+                              1.0,
+                              1.0};
 }  // namespace softmax
 
 }  // namespace tessera::kernels

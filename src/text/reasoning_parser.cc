@@ -89,6 +89,7 @@ void ReasoningParser::AtBegin(char c, Delta* delta) {
   if (held_ == syntax_.begin) {
     if (keeps_marks_) delta->reasoning += space_ + held_;
     state_ = State::kReasoning;
+    may_begin_ = false;
   } else if (!syntax_.begin.starts_with(held_)) {
     delta->text += space_ + held_;
     state_ = State::kText;
@@ -103,12 +104,13 @@ void ReasoningParser::InReasoning(char c, Delta* delta) {
   if (keeps_marks_) delta->reasoning += c;
   held_ += c;
   // The begin mark again, of a model that writes it although it is implied.
-  if (!has_reasoning_ && held_ == syntax_.begin) {
+  if (may_begin_ && held_ == syntax_.begin) {
     held_.clear();
+    may_begin_ = false;
     return;
   }
   while (!held_.empty() && !syntax_.end.starts_with(held_) &&
-         (has_reasoning_ || !syntax_.begin.starts_with(held_))) {
+         !(may_begin_ && syntax_.begin.starts_with(held_))) {
     AddReasoning(held_.front(), delta);
     held_.erase(0, 1);
   }
@@ -124,6 +126,7 @@ void ReasoningParser::AddReasoning(char c, Delta* delta) {
     return;
   }
   has_reasoning_ = true;
+  may_begin_ = false;
   const std::string text = std::exchange(space_, {}) + c;
   if (!keeps_marks_) delta->reasoning += text;
 }

@@ -68,6 +68,7 @@ class ReasoningParser {
   std::string held_;            // What may become a mark.
   std::string space_;           // White space that belongs to what follows, if it goes on.
   bool has_reasoning_ = false;  // White space before the first thought is dropped.
+  bool may_begin_ = true;       // A begin mark is expected, or is implied and may be there as well.
 };
 
 /// Whether a prompt ends behind the end mark: the thoughts are over before the answer begins.

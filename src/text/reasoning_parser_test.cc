@@ -33,6 +33,7 @@ TEST(ReasoningParser, SplitsThoughtsFromText) {
       {" <thin", "", " <thin"},
       {"late <think>x</think>", "", "late <think>x</think>"},
       {"<think>a</think>b</think>c", "a", "b</think>c"},
+      {"<think> <think>a</think>b", "<think>a", "b"},
       {"", "", ""},
   };
   for (const auto& [text, reasoning, rest] : cases) {
@@ -53,6 +54,7 @@ TEST(ReasoningParser, APromptMayHaveBegunTheThoughts) {
   // A model that always thinks, and may or may not write the mark.
   EXPECT_EQ(Parse("a</think>b", "deepseek_r1").reasoning, "a");
   EXPECT_EQ(Parse("<think>a</think>b", "deepseek_r1").reasoning, "a");
+  EXPECT_EQ(Parse("<think><think>a</think>b", "deepseek_r1").reasoning, "<think>a");
   EXPECT_EQ(Parse("<thin a", "deepseek_r1").reasoning, "<thin a");
 }
 
