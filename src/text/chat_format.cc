@@ -140,7 +140,10 @@ void AdaptHistory(const ToolSyntax& syntax, json::Array* messages) {
     if (needs_ids) ids.Replace(message.if_contains("tool_call_id"));
     json::Value* list = message.if_contains("tool_calls");
     if (list == nullptr || !list->is_array() || list->get_array().empty()) continue;
-    if (syntax.history_content_as_null && ContentOf(message).empty()) message["content"] = nullptr;
+    if (syntax.history_content_as_null && ContentOf(message).empty()) {
+      message["content"] = nullptr;  // May move the members.
+      list = message.if_contains("tool_calls");
+    }
     for (json::Value& entry : list->get_array()) {
       json::Object& call = entry.as_object();
       if (needs_ids) ids.Replace(call.if_contains("id"));
