@@ -56,8 +56,10 @@ ChoiceSpec MakeChoice(const Context& context, const GenerationFields& fields,
   request.priority = fields.priority;
   if (fields.timeout.has_value()) request.deadline = arrival + *fields.timeout;
   request.arrival = arrival;
-  if (fields.grammar != nullptr) request.constraint = engine::MakeGrammarConstraint(fields.grammar);
-  request.constraint = WithBudget(std::move(request.constraint), context.model, fields, request);
+  std::shared_ptr<engine::TokenConstraint> form;
+  if (fields.grammar != nullptr) form = engine::MakeGrammarConstraint(fields.grammar);
+  request.constraint = WithBudget(form, context.model, fields, request);
+  const bool has_budget = request.constraint != form;
   const size_t tail = std::min(prompt.size(), kPromptTail);
   auto processor = std::make_unique<engine::OutputProcessor>(
       MakeDetokenizer(context.model, fields),
@@ -68,7 +70,7 @@ ChoiceSpec MakeChoice(const Context& context, const GenerationFields& fields,
       std::span(prompt).last(tail));
   ChoiceSpec spec{std::move(request), std::move(processor), prompt_index};
   // With a budget the form begins behind the thoughts.
-  if (!message.reasoning_budget.has_value()) spec.grammar = fields.grammar;
+  if (!has_budget) spec.grammar = fields.grammar;
   spec.may_be_cut = !fields.stop_strings.empty() || !fields.stop_ids.empty();
   return spec;
 }
