@@ -39,7 +39,8 @@ struct Options {
   std::string host = "127.0.0.1";
   uint16_t port = 8000;
   std::vector<std::string> served_names;
-  std::string api_key;
+  std::vector<std::string> api_keys;
+  std::string key_file;
   std::string cors_origin;
   std::string tls_certificate, tls_key;
   std::vector<std::string> metrics_compat = {"vllm"};
@@ -143,8 +144,9 @@ Result<server::MetricsNames> MetricsNamesOf(const std::vector<std::string>& word
 
 Result<server::ServiceOptions> MakeServiceOptions(const Options& options) {
   server::ServiceOptions service;
-  service.api.api_key =
-      options.api_key.empty() ? Environment("TESSERA_API_KEY").value_or("") : options.api_key;
+  service.api.access = {.api_keys = options.api_keys, .key_file = options.key_file};
+  if (const auto key = Environment("TESSERA_API_KEY"); key.has_value() && options.api_keys.empty())
+    service.api.access.api_keys.push_back(*key);
   service.api.cors_origin = options.cors_origin;
   TESSERA_ASSIGN_OR_RETURN(service.api.metrics_names, MetricsNamesOf(options.metrics_compat));
   service.http.host = options.host;
@@ -246,8 +248,12 @@ void AddServe(CLI::App* app, Context* context) {
           "What clients name in `model`; the first one is reported (default: the model's own)")
       ->check(PlainText())
       ->delimiter(',');
-  verb->add_option("--api-key", options->api_key,
-                   "Ask for this bearer key (else $TESSERA_API_KEY; none = open)")
+  verb->add_option("--api-key", options->api_keys,
+                   "Ask for this bearer key, or one of several (else $TESSERA_API_KEY)")
+      ->check(PlainText())
+      ->allow_extra_args(false);  // Or it would take MODEL, too.
+  verb->add_option("--api-keys", options->key_file,
+                   "JSON file of hashed keys with scopes and limits, made by `tessera key`")
       ->check(PlainText());
   verb->add_option("--cors-origin", options->cors_origin,
                    "Let pages of this origin call (* = any)");

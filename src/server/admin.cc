@@ -91,8 +91,8 @@ net::Response GetModel(const Context& context, std::string_view id) {
   return JsonResponse(ModelCard(context));
 }
 
-net::Response CancelRequest(const Context& context, std::string_view id) {
-  const size_t count = context.registry->Cancel(id);
+net::Response CancelRequest(const Context& context, std::string_view id, const Caller& caller) {
+  const size_t count = context.registry->Cancel(id, caller);
   if (count == 0)
     return openai::ErrorResponse(
         {.http_status = 404,

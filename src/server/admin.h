@@ -24,7 +24,8 @@ net::Response ListModels(const Context& context);
 /// The card, or 404 model_not_found.
 net::Response GetModel(const Context& context, std::string_view id);
 /// Ends the open requests of that name: {"id", "object", "cancelled", "count"}, or 404
-/// request_not_found. Their pages are free within one step; their clients get 499.
-net::Response CancelRequest(const Context& context, std::string_view id);
+/// request_not_found, also where they are another key's. Their pages are free within one step;
+/// their clients get 499.
+net::Response CancelRequest(const Context& context, std::string_view id, const Caller& caller);
 
 }  // namespace tessera::server

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "engine/engine.h"
+#include "server/access/access_control.h"
 #include "server/event_streams.h"
 #include "server/limits.h"
 #include "server/metrics_names.h"
@@ -23,7 +24,7 @@ namespace tessera::server {
 class FormCounters;
 
 struct ApiOptions {
-  std::string api_key{};      // Empty: no key is asked for.
+  AccessOptions access{};
   std::string cors_origin{};  // Access-Control-Allow-Origin; empty: no CORS headers.
   MetricsNames metrics_names{};
   Duration ready_age = kReadyStepAge;
@@ -37,6 +38,7 @@ struct Context {
   ApiOptions options;
   engine::Engine* engine = nullptr;
   TaskThread* tasks = nullptr;
+  const AccessControl* access = nullptr;
   RequestRegistry* registry = nullptr;
   EventStreams* streams = nullptr;
   WarningCounters* warnings = nullptr;

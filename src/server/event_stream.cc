@@ -21,6 +21,7 @@ Status StartEvents(const Reply& reply) {
 
 EventStream::EventStream(Reply reply, const Clock* clock, std::string journal_id)
     : reply_(std::move(reply)),
+      owner_(reply_.caller().client()),
       clock_(clock),
       journal_id_(std::move(journal_id)),
       last_write_(clock->Now()) {}

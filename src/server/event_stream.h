@@ -26,6 +26,8 @@ class EventStream {
   /// empty.
   EventStream(Reply reply, const Clock* clock, std::string journal_id = {});
 
+  /// Who asked for it.
+  engine::ClientId owner() const { return owner_; }
   bool has_begun() const { return has_begun_; }
   bool has_journal() const { return !journal_id_.empty(); }
   const std::string& journal_id() const { return journal_id_; }
@@ -61,6 +63,7 @@ class EventStream {
   void Keep(std::string bytes);
 
   Reply reply_;
+  const engine::ClientId owner_;
   const Clock* const clock_;
   const std::string journal_id_;
   bool has_begun_ = false;

@@ -62,13 +62,13 @@ Result<std::shared_ptr<Generation>> Generation::Start(
     std::unique_ptr<GenerationListener> listener) {
   TESSERA_CHECK(!choices.empty());
   auto generation = std::make_shared<Generation>(setting, std::move(listener));
-  generation->Register(std::move(names));
+  generation->Register(std::move(names), choices.front().request.client);
   TESSERA_RETURN_IF_ERROR(generation->Submit(std::move(choices)));
   return generation;
 }
 
-void Generation::Register(std::vector<std::string> names) {
-  registered_ = setting_.registry->Add(std::move(names), [weak = weak_from_this()] {
+void Generation::Register(std::vector<std::string> names, engine::ClientId owner) {
+  registered_ = setting_.registry->Add(std::move(names), owner, [weak = weak_from_this()] {
     if (const auto alive = weak.lock())
       alive->Cancel(Cancelled("the request was cancelled by DELETE /v1/requests"));
   });

@@ -39,6 +39,8 @@ struct ChoiceSpec {
   std::shared_ptr<const text::Grammar> grammar = nullptr;
   /// The client may have it cut anywhere (stop strings, stop tokens).
   bool may_be_cut = false;
+  /// As the client asked; its key decides otherwise (access/admission.h), and on request.client.
+  std::optional<int32_t> priority = std::nullopt;
 };
 
 struct GenerationTotals {
@@ -79,8 +81,8 @@ class Generation : public std::enable_shared_from_this<Generation> {
     TaskThread* tasks;
     RequestRegistry* registry;
   };
-  /// While it lasts, the registry knows it by `names`. On error nothing was submitted and the
-  /// listener hears nothing.
+  /// While it lasts, the registry knows it by `names`, as its client's. On error nothing was
+  /// submitted and the listener hears nothing.
   static Result<std::shared_ptr<Generation>> Start(const Setting& setting,
                                                    std::vector<std::string> names,
                                                    std::vector<ChoiceSpec> choices,
@@ -111,7 +113,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   void HandlePrefill(size_t choice, const engine::PrefillProgress& progress);
   void HandleEmbedding(size_t choice, std::vector<float> pooled);
   void HandlePrompt(size_t choice, engine::PromptLogprobs logprobs);
-  void Register(std::vector<std::string> names);
+  void Register(std::vector<std::string> names, engine::ClientId owner);
   void HandleToken(size_t choice, engine::TokenOutput token);
   void HandleFinish(size_t choice, engine::Finish finish);
   void Deliver(size_t choice, Result<engine::OutputDelta> delta);

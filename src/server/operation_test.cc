@@ -241,7 +241,7 @@ TEST(Operation, AModelCardTellsContextAndEffectiveDefaults) {
 
 TEST(Operation, TheKeyMayComeInEitherHeader) {
   ApiOptions options;
-  options.api_key = "secret";
+  options.access.api_keys = {"secret"};
   Server server(Server::Says("x"), options);
   const auto status = [&](const net::Headers& headers) {
     return server.Call("POST", "/v1/completions", Completion(""), headers).status;

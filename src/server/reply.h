@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reply: a ResponseWriter that adds the headers every answer of ours carries (X-Request-Id, CORS).
+// Reply: a ResponseWriter that adds the headers every answer of ours carries (X-Request-Id, CORS,
+// what the caller's key has left), and knows for whom the answer is.
 // Same rules: copyable, any thread, nothing blocks.
 #pragma once
 
@@ -13,13 +14,16 @@
 
 #include "net/http.h"
 #include "net/response_writer.h"
+#include "server/access/caller.h"
 
 namespace tessera::server {
 
 class Reply {
  public:
-  Reply(net::ResponseWriter writer, net::Headers common)
-      : writer_(std::move(writer)), common_(std::move(common)) {}
+  Reply(net::ResponseWriter writer, net::Headers common, Caller caller = {})
+      : writer_(std::move(writer)), common_(std::move(common)), caller_(std::move(caller)) {}
+
+  const Caller& caller() const { return caller_; }
 
   /// Its X-Request-Id.
   std::string request_id() const { return std::string(common_.Find("x-request-id").value_or("")); }
@@ -48,10 +52,12 @@ class Reply {
  private:
   void AddCommon(net::Headers* headers) const {
     for (const auto& [name, value] : common_) headers->Set(name, value);
+    if (caller_.usage != nullptr) caller_.usage->AddHeaders(headers);
   }
 
   net::ResponseWriter writer_;
   net::Headers common_;
+  Caller caller_;
   std::shared_ptr<std::chrono::seconds> retry_after_ = std::make_shared<std::chrono::seconds>(0);
 };
 

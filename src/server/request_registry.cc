@@ -5,12 +5,12 @@
 
 namespace tessera::server {
 
-RequestRegistry::Key RequestRegistry::Add(std::vector<std::string> names,
+RequestRegistry::Key RequestRegistry::Add(std::vector<std::string> names, engine::ClientId owner,
                                           std::function<void()> cancel) {
   const std::lock_guard lock(mutex_);
   const Key key = ++last_;
   for (const std::string& name : names) by_name_.emplace(name, key);
-  entries_.emplace(key, Entry{std::move(names), std::move(cancel)});
+  entries_.emplace(key, Entry{std::move(names), owner, std::move(cancel)});
   return key;
 }
 
@@ -25,12 +25,15 @@ void RequestRegistry::Remove(Key key) {
   entries_.erase(entry);
 }
 
-size_t RequestRegistry::Cancel(std::string_view name) const {
+size_t RequestRegistry::Cancel(std::string_view name, const Caller& caller) const {
   std::vector<std::function<void()>> calls;
   {
     const std::lock_guard lock(mutex_);
     const auto [begin, end] = by_name_.equal_range(name);
-    for (auto at = begin; at != end; ++at) calls.push_back(entries_.at(at->second).cancel);
+    for (auto at = begin; at != end; ++at) {
+      const Entry& entry = entries_.at(at->second);
+      if (caller.MayTouch(entry.owner)) calls.push_back(entry.cancel);
+    }
   }
   for (const auto& cancel : calls) cancel();
   return calls.size();

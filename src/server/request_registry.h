@@ -2,7 +2,8 @@
 //
 // RequestRegistry: the requests that are open now, by name, so that another call can cancel one. A
 // request has several names (the id in its answer, its X-Request-Id); clients choose the latter, so
-// several requests may share one. Thread-safe.
+// several requests may share one. Who began a request owns it: nobody else can tell that it is
+// there. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +14,9 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/request.h"
+#include "server/access/caller.h"
+
 namespace tessera::server {
 
 class RequestRegistry {
@@ -21,16 +25,18 @@ class RequestRegistry {
 
   /// `cancel` is called without a lock, on the thread of whoever cancels, any number of times, and
   /// perhaps once more after Remove has returned.
-  Key Add(std::vector<std::string> names, std::function<void()> cancel);
+  Key Add(std::vector<std::string> names, engine::ClientId owner, std::function<void()> cancel);
   /// No effect on a key that is gone.
   void Remove(Key key);
-  /// Cancels every open request of that name and returns how many there were.
-  size_t Cancel(std::string_view name) const;
+  /// Cancels every open request of that name that `caller` may touch, and returns how many there
+  /// were.
+  size_t Cancel(std::string_view name, const Caller& caller) const;
   size_t size() const;
 
  private:
   struct Entry {
     std::vector<std::string> names;
+    engine::ClientId owner = 0;
     std::function<void()> cancel;
   };
 

@@ -9,13 +9,13 @@ namespace {
 TEST(RequestRegistry, CancelsByEveryNameUntilRemoved) {
   RequestRegistry registry;
   int calls = 0;
-  const auto key = registry.Add({"cmpl-1", "mine"}, [&] { ++calls; });
-  EXPECT_EQ(registry.Cancel("cmpl-1"), 1u);
-  EXPECT_EQ(registry.Cancel("mine"), 1u);
-  EXPECT_EQ(registry.Cancel("cmpl"), 0u);
+  const auto key = registry.Add({"cmpl-1", "mine"}, 0, [&] { ++calls; });
+  EXPECT_EQ(registry.Cancel("cmpl-1", {}), 1u);
+  EXPECT_EQ(registry.Cancel("mine", {}), 1u);
+  EXPECT_EQ(registry.Cancel("cmpl", {}), 0u);
   registry.Remove(key);
   registry.Remove(key);
-  EXPECT_EQ(registry.Cancel("mine"), 0u);
+  EXPECT_EQ(registry.Cancel("mine", {}), 0u);
   EXPECT_EQ(calls, 2);
   EXPECT_EQ(registry.size(), 0u);
 }
@@ -23,20 +23,38 @@ TEST(RequestRegistry, CancelsByEveryNameUntilRemoved) {
 TEST(RequestRegistry, RequestsOfOneNameEndTogetherAndLeaveSingly) {
   RequestRegistry registry;
   std::string calls;
-  const auto a = registry.Add({"shared", "a"}, [&] { calls += "a"; });
-  registry.Add({"shared", "b"}, [&] { calls += "b"; });
-  EXPECT_EQ(registry.Cancel("shared"), 2u);
+  const auto a = registry.Add({"shared", "a"}, 0, [&] { calls += "a"; });
+  registry.Add({"shared", "b"}, 0, [&] { calls += "b"; });
+  EXPECT_EQ(registry.Cancel("shared", {}), 2u);
   registry.Remove(a);
-  EXPECT_EQ(registry.Cancel("shared"), 1u);
+  EXPECT_EQ(registry.Cancel("shared", {}), 1u);
   EXPECT_EQ(calls, "abb");
+}
+
+TEST(RequestRegistry, OnlyItsOwnerAndAnAdministratorCanEndARequest) {
+  const auto caller = [](engine::ClientId client, Scope scope) {
+    ApiKey key;
+    key.scopes = ScopeBit(scope);
+    return Caller{std::make_shared<const ApiKey>(std::move(key)),
+                  std::make_shared<KeyUsage>(client, Clock::Real())};
+  };
+  RequestRegistry registry;
+  std::string calls;
+  registry.Add({"shared"}, 1, [&] { calls += "a"; });
+  registry.Add({"shared"}, 2, [&] { calls += "b"; });
+  EXPECT_EQ(registry.Cancel("shared", caller(3, Scope::kInference)), 0u);
+  EXPECT_EQ(registry.Cancel("shared", {}), 0u);
+  EXPECT_EQ(registry.Cancel("shared", caller(2, Scope::kInference)), 1u);
+  EXPECT_EQ(registry.Cancel("shared", caller(3, Scope::kAdmin)), 2u);
+  EXPECT_EQ(calls, "bab");
 }
 
 TEST(RequestRegistry, ACallMayRemoveItsOwnEntry) {
   RequestRegistry registry;
   RequestRegistry::Key key = 0;
-  key = registry.Add({"x"}, [&] { registry.Remove(key); });
-  EXPECT_EQ(registry.Cancel("x"), 1u);
-  EXPECT_EQ(registry.Cancel("x"), 0u);
+  key = registry.Add({"x"}, 0, [&] { registry.Remove(key); });
+  EXPECT_EQ(registry.Cancel("x", {}), 1u);
+  EXPECT_EQ(registry.Cancel("x", {}), 0u);
 }
 
 }  // namespace

@@ -31,7 +31,8 @@ std::optional<uint64_t> Number(std::string_view text) {
 
 void Resume(const Context& context, std::string_view id, uint64_t after, const Reply& reply) {
   auto stream = context.streams->Find(id);
-  if (stream == nullptr)
+  // Somebody else's looks like none.
+  if (stream == nullptr || !reply.caller().MayTouch(stream->owner()))
     return Refuse(reply, 404,
                   fmt::format("no stream '{:.200}' can be gone on with: it was not asked for with "
                               "stream_options.resumable, or it is over for too long",

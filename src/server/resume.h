@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Resume: a client whose stream broke goes on behind the last event it has. Only streams that asked
-// for it (stream_options.resumable) can be gone on with; the limits are in limits.h.
+// for it (stream_options.resumable) can be gone on with, by the key that asked; the limits are in
+// limits.h.
 #pragma once
 
 #include "net/http.h"

@@ -6,10 +6,11 @@
 #include <utility>
 
 #include "base/random.h"
-#include "server/access.h"
+#include "server/access/access_control.h"
 #include "server/admin.h"
 #include "server/anthropic/endpoints.h"
 #include "server/anthropic/error.h"
+#include "server/cors.h"
 #include "server/openai/embeddings.h"
 #include "server/openai/endpoints.h"
 #include "server/openai/error.h"
@@ -18,6 +19,7 @@
 #include "server/responses/endpoint.h"
 #include "server/resume.h"
 #include "server/service.h"
+#include "server/shortfin/error.h"
 #include "server/shortfin/generate_endpoint.h"
 
 namespace tessera::server {
@@ -25,8 +27,8 @@ namespace {
 
 using Call = std::function<void(const Context&, const net::Request&, const Reply&)>;
 
-/// Open routes answer anyone: probes and scrapers have no key.
-enum class Access : uint8_t { kOpen, kKey };
+/// What a key needs for a route. Open routes answer anyone: probes have no key.
+enum class Access : uint8_t { kOpen, kInference, kMetrics, kAdmin };
 enum class Input : uint8_t { kNone, kJson };
 
 net::Headers CommonHeaders(const ApiOptions& options, const net::Request& request) {
@@ -40,14 +42,53 @@ net::Headers CommonHeaders(const ApiOptions& options, const net::Request& reques
 }
 
 /// In the shape that clients of this path know.
+net::Response ErrorResponse(const net::Request& request, const openai::ApiError& error,
+                            const Reply& reply) {
+  if (request.path == "/v1/messages" || request.path.starts_with("/v1/messages/"))
+    return anthropic::ErrorResponse(error, reply.request_id());
+  if (request.path == "/generate") return shortfin::ErrorResponse(error);
+  return openai::ErrorResponse(error);
+}
+
 void Refuse(const net::Request& request, const openai::ApiError& error, const Reply& reply,
             std::string_view allow = {}) {
-  const bool is_messages =
-      request.path == "/v1/messages" || request.path.starts_with("/v1/messages/");
-  net::Response response = is_messages ? anthropic::ErrorResponse(error, reply.request_id())
-                                       : openai::ErrorResponse(error);
+  net::Response response = ErrorResponse(request, error, reply);
   if (!allow.empty()) response.headers.Set("Allow", allow);
   (void)reply.Send(std::move(response));
+}
+
+Scope ScopeOf(Access access) {
+  switch (access) {
+    case Access::kMetrics:
+      return Scope::kMetrics;
+    case Access::kAdmin:
+      return Scope::kAdmin;
+    default:
+      return Scope::kInference;
+  }
+}
+
+/// Calls that make work count as requests of their key; looking things up and cancelling do not.
+bool IsCounted(const net::Request& request, Access access) {
+  return access == Access::kInference && (request.method == "POST" || request.method == "PUT");
+}
+
+void Dispatch(const Context& context, Access access, Input input, const Call& call,
+              const net::Request& request, net::ResponseWriter writer) {
+  openai::ApiResult<Caller> caller;
+  if (access != Access::kOpen) caller = context.access->Admit(request, ScopeOf(access));
+  const Reply reply(std::move(writer), CommonHeaders(context.options, request),
+                    caller.value_or(Caller{}));
+  if (!caller.has_value()) return Refuse(request, caller.error(), reply);
+  if (IsCounted(request, access) && caller->usage != nullptr) {
+    if (const auto refusal = caller->usage->CountRequest()) {
+      reply.SetRetryAfter(refusal->retry_after);
+      return Refuse(request, refusal->error, reply);
+    }
+  }
+  if (input == Input::kJson)
+    if (const auto error = openai::CheckContentType(request)) return Refuse(request, *error, reply);
+  call(context, request, reply);
 }
 
 class Routes {
@@ -58,16 +99,8 @@ class Routes {
            Call call) {
     router_.Add(method, pattern,
                 [context = context_, access, input, call = std::move(call)](
-                    net::Request request, net::ResponseWriter writer) {
-                  const Reply reply(std::move(writer), CommonHeaders(context->options, request));
-                  std::optional<openai::ApiError> error;
-                  if (access == Access::kKey) error = CheckKey(context->options, request);
-                  if (!error && input == Input::kJson) error = openai::CheckContentType(request);
-                  if (error.has_value()) {
-                    Refuse(request, *error, reply);
-                  } else {
-                    call(*context, request, reply);
-                  }
+                    const net::Request& request, net::ResponseWriter writer) {
+                  Dispatch(*context, access, input, call, request, std::move(writer));
                 });
   }
 
@@ -150,35 +183,36 @@ net::Router MakeRouter(const Context* context) {
                 [](const Context&, const net::Request&) { return Live(); });
   routes.AddNow("GET", "/version", kOpen, kNone,
                 [](const Context& c, const net::Request&) { return Version(c); });
-  routes.AddNow("GET", "/metrics", kOpen, kNone,
+  routes.AddNow("GET", "/metrics", kMetrics, kNone,
                 [](const Context& c, const net::Request&) { return Metrics(c); });
-  routes.AddNow("GET", "/v1/models", kKey, kNone,
+  routes.AddNow("GET", "/v1/models", kInference, kNone,
                 [](const Context& c, const net::Request&) { return ListModels(c); });
   // Ids have slashes: org/name.
-  routes.AddNow("GET", "/v1/models/{id...}", kKey, kNone,
+  routes.AddNow("GET", "/v1/models/{id...}", kInference, kNone,
                 [](const Context& c, const net::Request& r) { return GetModel(c, r.Param("id")); });
-  routes.Add("POST", "/v1/completions", kKey, kJson, openai::HandleCompletions);
-  routes.Add("POST", "/v1/chat/completions", kKey, kJson, openai::HandleChat);
-  routes.AddNow("GET", "/tokenizer_info", kKey, kNone, [](const Context& c, const net::Request&) {
-    return openai::HandleTokenizerInfo(c);
-  });
-  routes.Add("POST", "/v1/embeddings", kKey, kJson, openai::HandleEmbeddings);
-  routes.Add("POST", "/v1/messages", kKey, kJson, anthropic::HandleMessages);
-  routes.Add("POST", "/v1/messages/count_tokens", kKey, kJson, anthropic::HandleCountTokens);
-  routes.Add("POST", "/v1/responses", kKey, kJson, responses::HandleResponses);
-  routes.AddNow("POST", "/tokenize", kKey, kJson, openai::HandleTokenize);
-  routes.AddNow("POST", "/detokenize", kKey, kJson, openai::HandleDetokenize);
-  routes.AddNow("POST", "/apply-template", kKey, kJson, openai::HandleApplyTemplate);
-  routes.Add("GET", "/v1/requests/{id}/events", kKey, kNone, HandleResume);
+  routes.Add("POST", "/v1/completions", kInference, kJson, openai::HandleCompletions);
+  routes.Add("POST", "/v1/chat/completions", kInference, kJson, openai::HandleChat);
+  routes.AddNow(
+      "GET", "/tokenizer_info", kInference, kNone,
+      [](const Context& c, const net::Request&) { return openai::HandleTokenizerInfo(c); });
+  routes.Add("POST", "/v1/embeddings", kInference, kJson, openai::HandleEmbeddings);
+  routes.Add("POST", "/v1/messages", kInference, kJson, anthropic::HandleMessages);
+  routes.Add("POST", "/v1/messages/count_tokens", kInference, kJson, anthropic::HandleCountTokens);
+  routes.Add("POST", "/v1/responses", kInference, kJson, responses::HandleResponses);
+  routes.AddNow("POST", "/tokenize", kInference, kJson, openai::HandleTokenize);
+  routes.AddNow("POST", "/detokenize", kInference, kJson, openai::HandleDetokenize);
+  routes.AddNow("POST", "/apply-template", kInference, kJson, openai::HandleApplyTemplate);
+  routes.Add("GET", "/v1/requests/{id}/events", kInference, kNone, HandleResume);
   routes.AddNow("GET", "/openapi.json", kOpen, kNone,
                 [](const Context&, const net::Request&) { return openapi::HandleOpenApi(); });
   // Names that clients choose may have slashes.
-  routes.AddNow(
-      "DELETE", "/v1/requests/{id...}", kKey, kNone,
-      [](const Context& c, const net::Request& r) { return CancelRequest(c, r.Param("id")); });
+  routes.Add("DELETE", "/v1/requests/{id...}", kInference, kNone,
+             [](const Context& c, const net::Request& r, const Reply& reply) {
+               (void)reply.Send(CancelRequest(c, r.Param("id"), reply.caller()));
+             });
   // Both methods, and no content type asked for, as the original server.
-  routes.Add("POST", "/generate", kKey, kNone, shortfin::HandleGenerate);
-  routes.Add("PUT", "/generate", kKey, kNone, shortfin::HandleGenerate);
+  routes.Add("POST", "/generate", kInference, kNone, shortfin::HandleGenerate);
+  routes.Add("PUT", "/generate", kInference, kNone, shortfin::HandleGenerate);
   return routes.Finish();
 }
 

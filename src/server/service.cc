@@ -17,6 +17,7 @@ HttpService::HttpService(ApiOptions options, const Clock& clock)
 Result<std::unique_ptr<HttpService>> HttpService::Listen(ServiceOptions options,
                                                          const Clock& clock) {
   std::unique_ptr<HttpService> service(new HttpService(std::move(options.api), clock));
+  TESSERA_ASSIGN_OR_RETURN(service->access_, AccessControl::Make(service->options_.access, clock));
   const auto dispatch = [raw = service.get()](net::Request request, net::ResponseWriter writer) {
     const net::Handler& handler = *raw->handler_.load(std::memory_order_acquire);
     handler(std::move(request), std::move(writer));
@@ -40,6 +41,7 @@ void HttpService::Serve(ServedModel model, std::unique_ptr<engine::Engine> engin
                                                      .options = options_,
                                                      .engine = engine_.get(),
                                                      .tasks = tasks_.get(),
+                                                     .access = access_.get(),
                                                      .registry = &registry_,
                                                      .streams = &streams_,
                                                      .warnings = &warnings_,

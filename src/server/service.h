@@ -21,6 +21,7 @@
 #include "engine/engine.h"
 #include "net/router.h"
 #include "net/server.h"
+#include "server/access/access_control.h"
 #include "server/context.h"
 #include "server/form_check.h"
 #include "server/served_model.h"
@@ -35,7 +36,7 @@ struct ServiceOptions {
 class HttpService {
  public:
   /// Binds and answers: 200 on /livez, 503 with code "loading" on all else, until Serve. Errors are
-  /// those of net::Server::Start. `clock` must outlive the service.
+  /// those of net::Server::Start and of the key file. `clock` must outlive the service.
   static Result<std::unique_ptr<HttpService>> Listen(ServiceOptions options, const Clock& clock);
   /// From now on requests reach the model. Once, from the owner thread. Requires tokenizer and
   /// make_detokenizer in `model`.
@@ -63,6 +64,7 @@ class HttpService {
 
   const ApiOptions options_;
   const Clock& clock_;
+  std::unique_ptr<AccessControl> access_;
   // Before the engine and the task thread, as their last events still reach them.
   RequestRegistry registry_;
   EventStreams streams_;

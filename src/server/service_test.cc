@@ -405,7 +405,7 @@ TEST(Service, LabelsWithoutEffectAreNoWarning) {
 }
 
 TEST(Service, AKeyIsAskedForWhereSet) {
-  Server server(Server::Says("x"), {.api_key = "secret", .cors_origin = ""});
+  Server server(Server::Says("x"), {.access = {.api_keys = {"secret"}}});
   const std::string body = Completion("");
   EXPECT_EQ(server.Call("POST", "/v1/completions", body).status, 401);
   EXPECT_EQ(
@@ -425,7 +425,7 @@ TEST(Service, AKeyIsAskedForWhereSet) {
 TEST(Service, CorsHeadersAreSentWhereAskedFor) {
   Server closed(Server::Says("x"));
   EXPECT_FALSE(closed.Call("GET", "/health").headers.Has("access-control-allow-origin"));
-  Server open(Server::Says("x"), {.api_key = "", .cors_origin = "*"});
+  Server open(Server::Says("x"), {.cors_origin = "*"});
   EXPECT_EQ(open.Call("GET", "/health").headers.Find("access-control-allow-origin"), "*");
   const net::Response preflight = open.Call("OPTIONS", "/v1/completions", "",
                                             {{"Origin", "http://example.org"},

@@ -4,27 +4,33 @@
 #include <algorithm>
 #include <utility>
 
+#include "server/access/admission.h"
 #include "server/event_stream.h"
 #include "server/form_check.h"
 
 namespace tessera::server {
 
-Status StartGeneration(const Context& context, const Reply& reply, std::vector<std::string> ids,
-                       std::vector<ChoiceSpec> choices,
-                       std::unique_ptr<GenerationListener> listener,
-                       const std::shared_ptr<EventStream>& stream) {
+std::optional<openai::ApiError> StartGeneration(const Context& context, const Reply& reply,
+                                                std::vector<std::string> ids,
+                                                std::vector<ChoiceSpec> choices,
+                                                std::unique_ptr<GenerationListener> listener,
+                                                const std::shared_ptr<EventStream>& stream) {
   ids.push_back(reply.request_id());
   // A name given twice would count one request as two.
   std::ranges::sort(ids);
   ids.erase(std::ranges::unique(ids).begin(), ids.end());
   listener = MakeFormCheck(std::move(listener), choices, context.forms);
+  if (const auto refusal = AdmitChoices(reply.caller(), &choices, &listener)) {
+    reply.SetRetryAfter(refusal->retry_after);
+    return refusal->error;
+  }
   auto started = Generation::Start(
       {.engine = context.engine, .tasks = context.tasks, .registry = context.registry},
       std::move(ids), std::move(choices), std::move(listener));
   if (!started.has_value()) {
     if (started.error().code() == Code::kResourceExhausted)
       reply.SetRetryAfter(context.engine->retry_after());
-    return started.error();
+    return openai::FromStatus(started.error());
   }
   const std::shared_ptr<Generation> generation = *std::move(started);
   if (stream != nullptr) context.streams->Watch(stream);
@@ -38,7 +44,7 @@ Status StartGeneration(const Context& context, const Reply& reply, std::vector<s
   } else {
     reply.OnDisconnect(cancel);
   }
-  return {};
+  return std::nullopt;
 }
 
 }  // namespace tessera::server

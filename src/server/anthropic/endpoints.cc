@@ -128,9 +128,9 @@ void HandleMessages(const Context& context, const net::Request& request, const R
   } else {
     responder = std::make_unique<WholeResponder>(std::move(head), reply);
   }
-  const Status started =
-      StartGeneration(context, reply, {id}, std::move(choices), std::move(responder), stream);
-  if (!started.ok()) Refuse(openai::FromStatus(started), reply);
+  if (const auto error =
+          StartGeneration(context, reply, {id}, std::move(choices), std::move(responder), stream))
+    Refuse(*error, reply);
 }
 
 void HandleCountTokens(const Context& context, const net::Request& request, const Reply& reply) {

@@ -233,7 +233,7 @@ TEST(Messages, ATooLongPromptNamesBothNumbers) {
 
 TEST(Messages, ErrorsOfTheRouterHaveThatShape) {
   ApiOptions options;
-  options.api_key = "secret";
+  options.access.api_keys = {"secret"};
   Server server(Server::Says("x"), options);
   const auto type = [&](const net::Response& response, int status) {
     EXPECT_EQ(response.status, status) << response.body;

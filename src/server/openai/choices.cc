@@ -53,7 +53,6 @@ ChoiceSpec MakeChoice(const Context& context, const GenerationFields& fields,
   request.beams = fields.beams;
   request.wants_progress = fields.include_progress;
   request.cache_prompt = fields.cache_prompt;
-  request.priority = fields.priority;
   if (fields.timeout.has_value()) request.deadline = arrival + *fields.timeout;
   request.arrival = arrival;
   std::shared_ptr<engine::TokenConstraint> form;
@@ -71,6 +70,7 @@ ChoiceSpec MakeChoice(const Context& context, const GenerationFields& fields,
   ChoiceSpec spec{std::move(request), std::move(processor), prompt_index};
   // With a budget the form begins behind the thoughts.
   if (!has_budget) spec.grammar = fields.grammar;
+  spec.priority = fields.priority;
   spec.may_be_cut = !fields.stop_strings.empty() || !fields.stop_ids.empty();
   return spec;
 }

@@ -166,9 +166,9 @@ void HandleEmbeddings(const Context& context, const net::Request& request, const
   }
   auto responder =
       std::make_unique<Responder>(*std::move(parsed), context.model.id, prompt_tokens, reply);
-  const Status started = StartGeneration(context, reply, {MakeId("embd-")}, std::move(choices),
-                                         std::move(responder), /*stream=*/nullptr);
-  if (!started.ok()) refuse(FromStatus(started));
+  if (const auto error = StartGeneration(context, reply, {MakeId("embd-")}, std::move(choices),
+                                         std::move(responder), /*stream=*/nullptr))
+    refuse(*error);
 }
 
 }  // namespace tessera::server::openai

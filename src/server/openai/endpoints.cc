@@ -69,11 +69,11 @@ void Generate(const Context& context, std::vector<ChoiceSpec> choices, Answering
                                                  "stream_options.resumable, or try again later",
                                                  kResumeStreamsMax))),
         reply);
-  const Status started = StartGeneration(context, reply, {answering.id}, std::move(choices),
-                                         std::move(answering.listener), answering.stream);
-  if (started.ok()) return;
+  const auto error = StartGeneration(context, reply, {answering.id}, std::move(choices),
+                                     std::move(answering.listener), answering.stream);
+  if (!error.has_value()) return;
   context.streams->Drop(answering.id);
-  Refuse(FromStatus(started), reply);
+  Refuse(*error, reply);
 }
 
 /// The end of the calls that do not generate: `answer` with the warnings of `checked`.

@@ -320,7 +320,8 @@ ApiResult<GenerationFields> ReadGenerationFields(const json::Object& body, unsig
   fields.include_stop = BoolOr(body, "include_stop_str_in_output", false);
   fields.skip_special = BoolOr(body, "skip_special_tokens", true);
   fields.cache_prompt = BoolOr(body, "cache_prompt", true);
-  fields.priority = static_cast<int32_t>(IntegerOr(body, "priority", 0));
+  if (json::Find(body, "priority") != nullptr)
+    fields.priority = static_cast<int32_t>(IntegerOr(body, "priority", 0));
   if (json::Find(body, "timeout") != nullptr)
     fields.timeout = std::chrono::duration_cast<Duration>(
         std::chrono::duration<double>(NumberOr(body, "timeout", 0)));

@@ -44,7 +44,7 @@ struct GenerationFields {
   bool include_stop = false;
   bool skip_special = true;
   bool cache_prompt = true;
-  int32_t priority = 0;             // As engine::Request.
+  std::optional<int32_t> priority;  // As engine::Request.
   std::optional<Duration> timeout;  // From arrival.
   int64_t n = 1;
   std::optional<engine::BeamParams> beams;  // Absent: tokens are drawn, or greedy.

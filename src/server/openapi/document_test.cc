@@ -85,7 +85,8 @@ TEST(OpenApi, RequestBodiesAreTheTablesThatValidate) {
 }
 
 TEST(OpenApi, IsServedToAnyone) {
-  testing::FakeService server(testing::FakeService::Says("x"), {.api_key = "secret"});
+  testing::FakeService server(testing::FakeService::Says("x"),
+                              {.access = {.api_keys = {"secret"}}});
   const net::Response response = server.Call("GET", "/openapi.json");
   EXPECT_EQ(response.status, 200);
   EXPECT_EQ(response.body, json::Serialize(MakeDocument()));

@@ -97,9 +97,9 @@ void HandleResponses(const Context& context, const net::Request& request, const 
                                                             .prompt_tokens = prompt_tokens,
                                                             .warnings = fields.warnings},
                                                reply, stream);
-  const Status started =
-      StartGeneration(context, reply, {id}, std::move(choices), std::move(responder), stream);
-  if (!started.ok()) (void)reply.Send(openai::ErrorResponse(openai::FromStatus(started)));
+  if (const auto error =
+          StartGeneration(context, reply, {id}, std::move(choices), std::move(responder), stream))
+    (void)reply.Send(openai::ErrorResponse(*error));
 }
 
 }  // namespace tessera::server::responses

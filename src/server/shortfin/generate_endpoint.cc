@@ -8,6 +8,7 @@
 
 #include "server/event_stream.h"
 #include "server/openai/error.h"
+#include "server/shortfin/error.h"
 #include "server/shortfin/generate_request.h"
 #include "server/start_generation.h"
 
@@ -15,14 +16,7 @@ namespace tessera::server::shortfin {
 namespace {
 
 net::Response ErrorResponse(const Status& status) {
-  // Codes as the original names them; what it has no name for keeps ours.
-  const openai::ApiError error = openai::FromStatus(status);
-  const std::string code = status.code() == Code::kInvalidArgument     ? "INVALID_REQUEST_ARGS"
-                           : status.code() == Code::kResourceExhausted ? "QUEUE_FULL"
-                                                                       : error.code;
-  net::Response response = openai::ErrorResponse(error);
-  response.body = json::Serialize(json::Object{{"error", error.message}, {"code", code}});
-  return response;
+  return shortfin::ErrorResponse(openai::FromStatus(status));
 }
 
 class Responder : public GenerationListener {
@@ -166,9 +160,9 @@ void HandleGenerate(const Context& context, const net::Request& request, const R
   }
   auto stream = parsed->stream ? std::make_shared<EventStream>(reply, context.clock) : nullptr;
   auto responder = std::make_unique<Responder>(*std::move(parsed), reply, stream);
-  const Status started = StartGeneration(context, reply, std::move(ids), std::move(choices),
-                                         std::move(responder), stream);
-  if (!started.ok()) (void)reply.Send(ErrorResponse(started));
+  if (const auto error = StartGeneration(context, reply, std::move(ids), std::move(choices),
+                                         std::move(responder), stream))
+    (void)reply.Send(shortfin::ErrorResponse(*error));
 }
 
 }  // namespace tessera::server::shortfin
