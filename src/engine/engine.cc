@@ -201,9 +201,15 @@ class Engine::Impl {
     bool is_stopping = false;
     {
       std::unique_lock lock(mutex_);
-      wake_.wait(lock, [&] {
+      const auto has_cause = [&] {
         return is_stopping_ || !commands_.empty() || (core->has_work() && !core->is_stalled());
-      });
+      };
+      while (!has_cause() && !core->has_work() && core->can_back()) {
+        lock.unlock();
+        core->BackNextPage();
+        lock.lock();
+      }
+      wake_.wait(lock, has_cause);
       commands.swap(commands_);
       is_stopping = is_stopping_;
     }

@@ -405,6 +405,17 @@ void EngineCore::UpdateGauges() {
   stats_.prefix_cache_evictions = cache_.evictions();
 }
 
+bool EngineCore::can_back() const {
+  const int64_t ahead = PagesFor(kBackedTokensAhead, shape_.page_tokens);
+  return std::max(backed_, pool_.first_fresh()) <
+         std::min(pool_.first_fresh() + ahead, pool_.total());
+}
+
+void EngineCore::BackNextPage() {
+  backed_ = std::max(backed_, pool_.first_fresh());
+  session_->BackPage(backed_++);
+}
+
 int64_t EngineCore::Deliver() {
   int64_t finished = 0;
   std::vector<Event> events;

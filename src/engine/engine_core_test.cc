@@ -46,6 +46,33 @@ TEST(EngineCore, PrefillIsReportedStepByStepToWhomAsks) {
   EXPECT_TRUE(h.Add(Prompt(100), 1)->progress.empty());
 }
 
+TEST(EngineCore, MemoryIsFoundAheadForTheNextPagesAndOnlyOnce) {
+  FakeSessionOptions options;
+  options.shape.page_tokens = 64;
+  options.shape.page_count = 40;
+  options.shape.max_seq_len = 2048;
+  CoreHarness h(options);
+  const auto back_all = [&] {
+    while (h.core.can_back()) h.core.BackNextPage();
+    return std::ssize(h.session.backed());
+  };
+  constexpr int64_t kAhead = kBackedTokensAhead / 64;
+  EXPECT_EQ(back_all(), kAhead);
+  h.Add(Prompt(3 * 64), 1);
+  h.Run();
+  EXPECT_EQ(back_all(), kAhead + 3);
+  h.Add(Prompt(20 * 64, 1), 1);  // Runs past what was backed.
+  h.Run();
+  back_all();
+  const auto& backed = h.session.backed();
+  EXPECT_TRUE(std::ranges::adjacent_find(backed, std::ranges::greater_equal()) == backed.end());
+  EXPECT_EQ(backed.back(), std::min<int64_t>(23 + kAhead, 40) - 1);
+  h.Add(Prompt(30 * 64, 2), 1);
+  h.Run();
+  back_all();
+  EXPECT_EQ(h.session.backed().back(), 39) << "all there is";
+}
+
 TEST(EngineCore, GeneratesWhatTheModelSays) {
   CoreHarness h;
   const auto recorder = h.Add(Prompt(5), 12);

@@ -29,6 +29,7 @@ bool KvPool::TryTake(int64_t count, std::vector<PageId>* pages) {
     const PageId page = free_.back();
     free_.pop_back();
     users_[Index(page)] = 1;
+    first_fresh_ = std::max<PageId>(first_fresh_, page + 1);
     pages->push_back(page);
   }
   return true;

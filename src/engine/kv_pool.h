@@ -31,6 +31,8 @@ class KvPool {
   int64_t free() const { return static_cast<int64_t>(free_.size()); }
   int64_t idle() const { return idle_; }
   int64_t used() const { return total() - free() - idle(); }
+  /// Pages below this one have been handed out before, the others never.
+  PageId first_fresh() const { return first_fresh_; }
   /// [total]: sequences that use each page.
   std::span<const int32_t> users() const { return users_; }
   bool is_cached(PageId page) const { return is_cached_[Index(page)]; }
@@ -57,6 +59,7 @@ class KvPool {
   std::vector<int32_t> users_;   // [total]
   std::vector<bool> is_cached_;  // [total]
   int64_t idle_ = 0;
+  PageId first_fresh_ = 0;
 };
 
 /// Pages that hold `tokens` positions.

@@ -23,6 +23,8 @@ inline constexpr int64_t kPromptRowsMin = 16;
 inline constexpr Duration kStuckAfterDefault = std::chrono::seconds(30);
 /// Clients whose share is remembered while they have no request.
 inline constexpr int64_t kClientsRemembered = 4096;
+/// Positions for which KV memory is found ahead of its use, while nobody waits.
+inline constexpr int64_t kBackedTokensAhead = 768;
 /// Pages that the prefix cache may keep: as many as there are. Those in it can be had at any time.
 inline constexpr int64_t kPrefixCachePagesDefault = INT64_MAX;
 /// Pages that the prefix cache gave up and still knows by name, to say why a prompt missed them.

@@ -2,6 +2,8 @@
 #include "runtime/kv_memory.h"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstring>
 
@@ -21,6 +23,17 @@ Result<KvMemory> KvMemory::Make(const bundle::Dims& dims, int64_t pages, kernels
         ResourceExhausted(fmt::format("{} KV pages of {} bytes", pages, layout.PageBytes())));
   TESSERA_ASSIGN_OR_RETURN(Mapping memory, Mapping::Reserve(bytes, true));
   return KvMemory(layout, pages, std::move(memory));
+}
+
+void KvMemory::Back(PageId page) const {
+  TESSERA_CHECK(page >= 0 && page < pages_);
+#ifdef MADV_POPULATE_WRITE
+  const auto unit = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  const uint64_t bytes = static_cast<uint64_t>(layout_.PageBytes());
+  const uint64_t begin = static_cast<uint64_t>(page) * bytes / unit * unit;
+  const uint64_t end = static_cast<uint64_t>(page + 1) * bytes;
+  (void)::madvise(data() + begin, end - begin, MADV_POPULATE_WRITE);
+#endif
 }
 
 void KvMemory::Copy(PageId from, PageId to) {

@@ -30,6 +30,8 @@ class KvMemory {
     return planes;
   }
   int64_t Plane(int64_t layer, int64_t kv_head) const { return layer * layout_.kv_heads + kv_head; }
+  /// Has the system find memory for a page. No effect where the kernel cannot (before Linux 5.14).
+  void Back(PageId page) const;
   /// Both pages must exist.
   void Copy(PageId from, PageId to);
 

@@ -65,6 +65,8 @@ class CpuSession final : public Session {
     return {};
   }
 
+  void BackPage(PageId page) override { kv_->Back(page); }
+
   SessionStats stats() const override {
     const WorkCounters work = executor_->counters();
     return {.steps = steps_,

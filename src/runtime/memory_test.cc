@@ -2,9 +2,12 @@
 //
 // Arena, pages and rope tables.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstring>
+#include <fstream>
 
 #include "runtime/arena.h"
 #include "runtime/kv_memory.h"
@@ -44,6 +47,29 @@ TEST(KvMemory, CopiesWholePages) {
         std::memcmp(pool->data() + bytes, pool->data() + 2 * bytes, static_cast<size_t>(bytes)), 0);
     EXPECT_EQ(pool->data()[0], std::byte{0});
   }
+}
+
+/// Bytes of the process's resident set; -1 when the system does not say.
+int64_t Resident() {
+  std::ifstream file("/proc/self/statm");
+  int64_t total = 0, resident = -1;
+  file >> total >> resident;
+  return resident < 0 ? -1 : resident * ::sysconf(_SC_PAGESIZE);
+}
+
+TEST(KvMemory, BackedPagesTakeMemoryAndKeepWhatTheyHold) {
+  const bundle::Dims dims = {64, 100, 32, 8, 8, 128, 2048, 128};  // Pages of 16 MiB.
+  auto pool = KvMemory::Make(dims, 4);
+  ASSERT_TRUE(pool.has_value());
+  const int64_t bytes = pool->layout().PageBytes(), before = Resident();
+  pool->data()[bytes + 5] = std::byte{7};
+  pool->Back(1);
+  pool->Back(3);
+  EXPECT_EQ(pool->data()[bytes + 5], std::byte{7});
+#ifdef MADV_POPULATE_WRITE
+  EXPECT_GE(Resident() - before, 2 * bytes - (1 << 20));
+  EXPECT_LT(Resident() - before, 3 * bytes);
+#endif
 }
 
 TEST(KvMemory, AnInt8PositionTakesAByteAnElementAndTwoScalesAHead) {

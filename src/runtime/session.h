@@ -87,6 +87,10 @@ class Session {
   /// Copies a page's contents (copy-on-write of a partial page).
   virtual Status CopyPage(PageId from, PageId to) = 0;
 
+  /// Has the system find memory for a page that was never used, which can take longer than filling
+  /// it: for times when nobody waits. Contents stay as they are; no effect where it cannot be done.
+  virtual void BackPage(PageId page) { (void)page; }
+
   /// Zeros where an implementation does not count.
   virtual SessionStats stats() const { return {}; }
 };

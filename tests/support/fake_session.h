@@ -43,6 +43,9 @@ class FakeSession : public runtime::Session {
   Result<std::span<const float>> Step(std::span<const runtime::Chunk> chunks) override;
   Status CopyPage(runtime::PageId from, runtime::PageId to) override;
 
+  void BackPage(runtime::PageId page) override { backed_.push_back(page); }
+  const std::vector<runtime::PageId>& backed() const { return backed_; }
+
   /// The logits row after `context`: what Step gives for its last token.
   std::vector<float> Logits(std::span<const int32_t> context) const;
   /// The hidden states likewise.
@@ -58,6 +61,7 @@ class FakeSession : public runtime::Session {
   std::vector<float> logits_;
   std::vector<float> hidden_;
   int64_t steps_ = 0;
+  std::vector<runtime::PageId> backed_;
 };
 
 /// A `next` that writes `text` byte by byte (token id = byte) after the last `marker` token of the
