@@ -99,13 +99,22 @@ int Main(int argc, char** argv) {
   app.set_version_flag("--version", "tessera " TESSERA_VERSION);
   app.require_subcommand(1);
   app.fallthrough();
-  std::string level = "warn";
-  app.add_option("--log-level", level, "trace, debug, info, warn, error or off (stderr)")
-      ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}))
+  std::string level;
+  app.add_option("--log-level", level,
+                 "What is logged to stderr (default: warn; serve: info, a line for each request)")
+      ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}));
+  std::string format = "text";
+  app.add_option("--log-format", format,
+                 "json: all of stderr is JSON, an object a line; for programs that collect logs")
+      ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
   app.failure_message(UsageMessage);
   app.footer("Every verb: tessera VERB --help. Flags from a file: --flagfile=F.");
-  app.parse_complete_callback([&] { TESSERA_CHECK(log::SetUp(level).ok()); });
+  app.parse_complete_callback([&] {
+    if (level.empty()) level = app.got_subcommand("serve") ? "info" : "warn";
+    TESSERA_CHECK(
+        log::SetUp(level, format == "json" ? log::Format::kJson : log::Format::kText).ok());
+  });
   AddRun(&app, &context);
   AddServe(&app, &context);
   AddCompile(&app, &context);

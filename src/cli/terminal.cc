@@ -12,6 +12,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/log.h"
+
 namespace tessera::cli {
 
 std::string HumanBytes(uint64_t bytes) {
@@ -35,7 +37,7 @@ std::string HumanDuration(double seconds) {
 }
 
 bool StderrIsTerminal() {
-  return ::isatty(STDERR_FILENO) == 1;
+  return ::isatty(STDERR_FILENO) == 1 && log::CurrentFormat() == log::Format::kText;
 }
 bool StdoutIsTerminal() {
   return ::isatty(STDOUT_FILENO) == 1;
@@ -68,6 +70,10 @@ Status WriteStdout(std::string_view text) {
 }
 
 void WriteStderr(std::string_view text) {
+  if (log::CurrentFormat() == log::Format::kJson) {
+    while (text.ends_with('\n')) text.remove_suffix(1);
+    return log::Say("cli", text);
+  }
   (void)std::fwrite(text.data(), 1, text.size(), stderr);
 }
 

@@ -19,6 +19,7 @@ namespace tessera::cli {
 std::string HumanBytes(uint64_t bytes);
 /// "850 ms", "12.3 s", "3 min 20 s".
 std::string HumanDuration(double seconds);
+/// False under --log-format json: there are no bars in a log.
 bool StderrIsTerminal();
 bool StdoutIsTerminal();
 /// Of the terminal behind stderr; 80 where it does not say.
@@ -33,8 +34,8 @@ void ReserveStandardStreams();
 Status FlushStdout();
 /// The same after writing `text`.
 Status WriteStdout(std::string_view text);
-/// Writes to stderr. A stderr that is full, closed or without reader loses the text and nothing
-/// else: what is told on the way never ends the work.
+/// Writes to stderr; with --log-format json as a line of the log. A stderr that is full, closed or
+/// without reader loses the text and nothing else: what is told on the way never ends the work.
 void WriteStderr(std::string_view text);
 template <typename... Args>
 void Note(fmt::format_string<Args...> format, Args&&... args) {

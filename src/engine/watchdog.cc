@@ -70,10 +70,11 @@ void Watchdog::LookOnce(StageMarker::View* reported) const {
 
 void LogStuck(const Watchdog::Stuck& stuck) {
   if (stuck.is_over) {
-    log::warn("the engine goes on after {:.0f} s of {}", Seconds(stuck.age),
+    log::warn("engine: the engine goes on after {:.0f} s of {}", Seconds(stuck.age),
               StageName(stuck.stage));
   } else {
-    log::error("the engine is stuck: {} for {:.0f} s", StageName(stuck.stage), Seconds(stuck.age));
+    log::error("engine: the engine is stuck: {} for {:.0f} s", StageName(stuck.stage),
+               Seconds(stuck.age));
   }
 }
 

@@ -13,6 +13,7 @@
 #include "server/event_streams.h"
 #include "server/limits.h"
 #include "server/metrics_names.h"
+#include "server/request_record.h"
 #include "server/request_registry.h"
 #include "server/served_model.h"
 #include "server/task_thread.h"
@@ -22,6 +23,7 @@
 namespace tessera::server {
 
 class FormCounters;
+class RequestObserver;
 
 struct ApiOptions {
   AccessOptions access{};
@@ -30,6 +32,8 @@ struct ApiOptions {
   Duration ready_age = kReadyStepAge;
   Duration ping_interval = kPingInterval;  // Positive.
   Duration resume_grace = kResumeGrace;
+  /// Hears of each request that is over, beside the log. See OnRequestEnd.
+  OnRequestEnd on_request_end{};
 };
 
 struct Context {
@@ -43,6 +47,7 @@ struct Context {
   EventStreams* streams = nullptr;
   WarningCounters* warnings = nullptr;
   FormCounters* forms = nullptr;
+  const RequestObserver* observer = nullptr;
   const Clock* clock = nullptr;
 };
 

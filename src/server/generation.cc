@@ -78,6 +78,8 @@ Status Generation::Submit(std::vector<ChoiceSpec> specs) {
   std::vector<engine::Request> requests;
   for (size_t i = 0; i < specs.size(); ++i) {
     choices_.push_back({std::move(specs[i].processor), specs[i].prompt, false, false});
+    if (specs[i].prompt == prompts_.size())
+      facts_.prompt_tokens += std::ssize(specs[i].request.prompt);
     prompts_.resize(std::max(prompts_.size(), specs[i].prompt + 1));
     auto sink = std::make_shared<ChoiceSink>(shared_from_this(), i);
     if (specs[i].is_next_beam) {
@@ -153,6 +155,7 @@ void Generation::HandleFinish(size_t index, engine::Finish finish) {
   choice.is_over = true;
   --open_;
   if (failed_) return;
+  facts_.Add(finish);
   const bool stopped = choice.is_complete;
   if (!finish.status.ok() && !stopped) return Fail(CauseOf(finish.status));
   Deliver(index, choice.processor->OnEnd());
@@ -167,7 +170,15 @@ void Generation::HandleFinish(size_t index, engine::Finish finish) {
   setting_.registry->Remove(registered_);
   for (const PromptCache& prompt : prompts_) totals_.cached_tokens += prompt.tokens;
   if (prompts_.size() == 1) totals_.cache_miss = prompts_.front().miss;
+  ReportFacts();
   listener_->OnDone(totals_);
+}
+
+void Generation::ReportFacts() {
+  if (!setting_.on_facts) return;
+  for (const Choice& choice : choices_) facts_.output_tokens += choice.processor->token_count();
+  for (const PromptCache& prompt : prompts_) facts_.cached_tokens += prompt.tokens;
+  setting_.on_facts(facts_);
 }
 
 void Generation::CountCached(size_t index, const engine::Finish& finish) {
@@ -186,6 +197,10 @@ void Generation::Fail(const Status& status) {
   failed_ = true;
   setting_.registry->Remove(registered_);
   CancelInEngine();
+  facts_.reason = status.code() == Code::kDeadlineExceeded ? engine::FinishReason::kDeadline
+                  : status.code() == Code::kCancelled      ? engine::FinishReason::kCancelled
+                                                           : engine::FinishReason::kError;
+  ReportFacts();
   listener_->OnError(status);
 }
 

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -19,6 +20,7 @@
 #include "base/status.h"
 #include "engine/engine.h"
 #include "engine/output_processor.h"
+#include "server/generation_facts.h"
 #include "server/request_registry.h"
 #include "server/task_thread.h"
 #include "text/grammar.h"
@@ -80,6 +82,9 @@ class Generation : public std::enable_shared_from_this<Generation> {
     engine::Engine* engine;
     TaskThread* tasks;
     RequestRegistry* registry;
+    /// Hears what there is to count, on the task thread, just before OnDone or OnError; may be
+    /// null.
+    std::function<void(const GenerationFacts&)> on_facts = {};
   };
   /// While it lasts, the registry knows it by `names`, as its client's. On error nothing was
   /// submitted and the listener hears nothing.
@@ -119,6 +124,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   void Deliver(size_t choice, Result<engine::OutputDelta> delta);
   void CountCached(size_t prompt, const engine::Finish& finish);
   void Fail(const Status& status);
+  void ReportFacts();
   void CancelInEngine();
   Status CauseOf(const Status& status);
   engine::RequestId IdOf(size_t choice);
@@ -138,6 +144,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   size_t open_ = 0;
   bool failed_ = false;
   GenerationTotals totals_;
+  GenerationFacts facts_;
 };
 
 }  // namespace tessera::server

@@ -25,6 +25,11 @@ inline constexpr size_t kDryBreakerBytesMax = 64;
 inline constexpr int32_t kPriorityMax = 1000000;  // Of requests and keys, from minus that.
 inline constexpr size_t kWarningsMax = 16;        // Listed one by one; the rest as a number.
 
+// Trace context: beyond these a new trace begins, or the state is dropped.
+inline constexpr size_t kTraceparentBytesMax = 512;  // Versions to come may be longer than 55.
+inline constexpr size_t kTracestateBytesMax = 512;
+inline constexpr size_t kTracestateMembersMax = 32;
+
 /// A step of the largest batch on the slowest machine we know takes seconds; one of minutes hangs.
 inline constexpr Duration kStuckStep = std::chrono::minutes(2);
 /// /readyz believes a step that is no older, and waits so long for one.

@@ -16,6 +16,7 @@
 #include "server/openai/error.h"
 #include "server/openapi/document.h"
 #include "server/readiness.h"
+#include "server/request_observer.h"
 #include "server/responses/endpoint.h"
 #include "server/resume.h"
 #include "server/service.h"
@@ -31,14 +32,22 @@ using Call = std::function<void(const Context&, const net::Request&, const Reply
 enum class Access : uint8_t { kOpen, kInference, kMetrics, kAdmin };
 enum class Input : uint8_t { kNone, kJson };
 
-net::Headers CommonHeaders(const ApiOptions& options, const net::Request& request) {
-  net::Headers headers;
+std::string RequestIdOf(const net::Request& request) {
   const auto given = request.headers.Find("x-request-id");
-  headers.Set("X-Request-Id", given.has_value() && given->size() <= 128
-                                  ? std::string(*given)
-                                  : fmt::format("req-{:016x}", SystemRandom64()));
+  return given.has_value() && given->size() <= 128 ? std::string(*given)
+                                                   : fmt::format("req-{:016x}", SystemRandom64());
+}
+
+/// `route`: the pattern that takes the request; empty where none does.
+Reply MakeReply(const ApiOptions& options, const RequestObserver& observer,
+                const net::Request& request, std::string_view route, net::ResponseWriter writer,
+                Caller caller = {}) {
+  auto scope = observer.Open(request, route, RequestIdOf(request));
+  if (caller.key != nullptr) scope->record().key_name = caller.key->name;
+  net::Headers headers{{"X-Request-Id", scope->record().request_id},
+                       {"traceresponse", Traceresponse(scope->record().trace)}};
   AddCorsHeaders(options, &headers);
-  return headers;
+  return Reply(std::move(writer), std::move(headers), std::move(caller), std::move(scope));
 }
 
 /// In the shape that clients of this path know.
@@ -73,12 +82,19 @@ bool IsCounted(const net::Request& request, Access access) {
   return access == Access::kInference && (request.method == "POST" || request.method == "PUT");
 }
 
-void Dispatch(const Context& context, Access access, Input input, const Call& call,
+struct RouteKind {
+  std::string_view pattern;
+  Access access;
+  Input input;
+};
+
+void Dispatch(const Context& context, const RouteKind& route, const Call& call,
               const net::Request& request, net::ResponseWriter writer) {
+  const auto [pattern, access, input] = route;
   openai::ApiResult<Caller> caller;
   if (access != Access::kOpen) caller = context.access->Admit(request, ScopeOf(access));
-  const Reply reply(std::move(writer), CommonHeaders(context.options, request),
-                    caller.value_or(Caller{}));
+  const Reply reply = MakeReply(context.options, *context.observer, request, pattern,
+                                std::move(writer), caller.value_or(Caller{}));
   if (!caller.has_value()) return Refuse(request, caller.error(), reply);
   if (IsCounted(request, access) && caller->usage != nullptr) {
     if (const auto refusal = caller->usage->CountRequest()) {
@@ -97,11 +113,12 @@ class Routes {
 
   void Add(std::string_view method, std::string_view pattern, Access access, Input input,
            Call call) {
-    router_.Add(method, pattern,
-                [context = context_, access, input, call = std::move(call)](
-                    const net::Request& request, net::ResponseWriter writer) {
-                  Dispatch(*context, access, input, call, request, std::move(writer));
-                });
+    router_.Add(
+        method, pattern,
+        [context = context_, access, input, call = std::move(call), route = std::string(pattern)](
+            const net::Request& request, net::ResponseWriter writer) {
+          Dispatch(*context, {route, access, input}, call, request, std::move(writer));
+        });
   }
 
   /// For calls that answer at once.
@@ -128,7 +145,7 @@ class Routes {
               .type = "invalid_request_error",
               .param = {},
               .code = "unknown_path"},
-             Reply(std::move(writer), CommonHeaders(context->options, request)));
+             MakeReply(context->options, *context->observer, request, {}, std::move(writer)));
     });
     router_.OnMethodNotAllowed([context = context_](net::Request request,
                                                     net::ResponseWriter writer,
@@ -140,11 +157,13 @@ class Routes {
               .type = "invalid_request_error",
               .param = {},
               .code = "method_not_allowed"},
-             Reply(std::move(writer), CommonHeaders(context->options, request)), allow);
+             MakeReply(context->options, *context->observer, request, {}, std::move(writer)),
+             allow);
     });
     router_.OnOptions([context = context_](net::Request request, net::ResponseWriter writer,
                                            std::string_view allow) {
-      const Reply reply(std::move(writer), CommonHeaders(context->options, request));
+      const Reply reply =
+          MakeReply(context->options, *context->observer, request, {}, std::move(writer));
       (void)reply.Send(AnswerOptions(context->options, request, allow));
     });
   }
@@ -155,9 +174,9 @@ class Routes {
 
 }  // namespace
 
-net::Handler MakeLoadingHandler(const ApiOptions* options) {
-  return [options](const net::Request& request, net::ResponseWriter writer) {
-    const Reply reply(std::move(writer), CommonHeaders(*options, request));
+net::Handler MakeLoadingHandler(const ApiOptions* options, const RequestObserver* observer) {
+  return [options, observer](const net::Request& request, net::ResponseWriter writer) {
+    const Reply reply = MakeReply(*options, *observer, request, {}, std::move(writer));
     if (request.path == "/livez" && (request.method == "GET" || request.method == "HEAD")) {
       (void)reply.Send(Live());
       return;

@@ -11,7 +11,8 @@ namespace tessera::server {
 HttpService::HttpService(ApiOptions options, const Clock& clock)
     : options_(std::move(options)),
       clock_(clock),
-      loading_(MakeLoadingHandler(&options_)),
+      observer_(&clock_, options_.on_request_end),
+      loading_(MakeLoadingHandler(&options_, &observer_)),
       handler_(&loading_) {}
 
 Result<std::unique_ptr<HttpService>> HttpService::Listen(ServiceOptions options,
@@ -27,6 +28,7 @@ Result<std::unique_ptr<HttpService>> HttpService::Listen(ServiceOptions options,
       service->tasks_, TaskThread::Start(silence / 10, [raw = service.get(), silence] {
         raw->streams_.Tick(raw->clock_.Now(), silence, raw->options_.resume_grace);
       }));
+  options.http.error_hook = LogRefusals(std::move(options.http.error_hook));
   TESSERA_ASSIGN_OR_RETURN(service->server_, net::Server::Start(std::move(options.http), dispatch));
   return service;
 }
@@ -46,6 +48,7 @@ void HttpService::Serve(ServedModel model, std::unique_ptr<engine::Engine> engin
                                                      .streams = &streams_,
                                                      .warnings = &warnings_,
                                                      .forms = &forms_,
+                                                     .observer = &observer_,
                                                      .clock = &clock_});
   serving_ = MakeRouter(context_.get()).AsHandler();
   handler_.store(&serving_, std::memory_order_release);

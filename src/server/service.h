@@ -24,6 +24,7 @@
 #include "server/access/access_control.h"
 #include "server/context.h"
 #include "server/form_check.h"
+#include "server/request_observer.h"
 #include "server/served_model.h"
 
 namespace tessera::server {
@@ -65,6 +66,7 @@ class HttpService {
   const ApiOptions options_;
   const Clock& clock_;
   std::unique_ptr<AccessControl> access_;
+  const RequestObserver observer_;  // Before all that may end a request.
   // Before the engine and the task thread, as their last events still reach them.
   RequestRegistry registry_;
   EventStreams streams_;
@@ -82,7 +84,7 @@ class HttpService {
 
 /// All routes over `context`, which must outlive the router.
 net::Router MakeRouter(const Context* context);
-/// What answers before there is a model. `options` must outlive the handler.
-net::Handler MakeLoadingHandler(const ApiOptions* options);
+/// What answers before there is a model. Both must outlive the handler.
+net::Handler MakeLoadingHandler(const ApiOptions* options, const RequestObserver* observer);
 
 }  // namespace tessera::server

@@ -24,9 +24,16 @@ std::optional<openai::ApiError> StartGeneration(const Context& context, const Re
     reply.SetRetryAfter(refusal->retry_after);
     return refusal->error;
   }
-  auto started = Generation::Start(
-      {.engine = context.engine, .tasks = context.tasks, .registry = context.registry},
-      std::move(ids), std::move(choices), std::move(listener));
+  std::function<void(const GenerationFacts&)> on_facts;
+  if (const auto scope = reply.scope()) {
+    scope->record().model = context.model.id;
+    on_facts = [scope](const GenerationFacts& facts) { scope->record().generation = facts; };
+  }
+  auto started = Generation::Start({.engine = context.engine,
+                                    .tasks = context.tasks,
+                                    .registry = context.registry,
+                                    .on_facts = std::move(on_facts)},
+                                   std::move(ids), std::move(choices), std::move(listener));
   if (!started.has_value()) {
     if (started.error().code() == Code::kResourceExhausted)
       reply.SetRetryAfter(context.engine->retry_after());
