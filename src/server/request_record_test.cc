@@ -8,7 +8,6 @@
 #include <gtest/gtest.h>
 
 #include <condition_variable>
-#include <map>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -194,26 +193,42 @@ TEST(RequestScope, ReportsOnceAndAnAbandonedRequestAs500) {
   EXPECT_EQ(ends, std::vector<int>({200, 500, 499, 200}));
 }
 
+engine::Finish EndOf(engine::FinishReason reason, int64_t queue_ms, int64_t prefill_ms,
+                     int64_t decode_ms) {
+  using std::chrono::milliseconds;
+  engine::Finish finish;
+  finish.reason = reason;
+  finish.generated_tokens = decode_ms > 0 ? 5 : 0;
+  finish.queue = milliseconds(queue_ms);
+  finish.prefill = milliseconds(prefill_ms);
+  finish.decode = milliseconds(decode_ms);
+  return finish;
+}
+
 TEST(GenerationFacts, SpanAllChoices) {
   using engine::FinishReason;
   using std::chrono::milliseconds;
   GenerationFacts facts;
-  facts.Add({.reason = FinishReason::kLength,
-             .status = {},
-             .generated_tokens = 5,
-             .queue = milliseconds(10),
-             .prefill = milliseconds(30),
-             .decode = milliseconds(50)});
-  facts.Add({.reason = FinishReason::kStop,
-             .status = {},
-             .generated_tokens = 5,
-             .queue = milliseconds(20),
-             .prefill = milliseconds(10),
-             .decode = milliseconds(100)});
+  facts.Add(EndOf(FinishReason::kLength, 10, 30, 50));
+  facts.Add(EndOf(FinishReason::kStop, 20, 10, 100));
   EXPECT_EQ(facts.queue, milliseconds(10));
   EXPECT_EQ(facts.prefill, milliseconds(20));
   EXPECT_EQ(facts.decode, milliseconds(100));
   EXPECT_EQ(facts.reason, FinishReason::kLength);
+}
+
+TEST(GenerationFacts, AChoiceWithoutATokenMovesNoFirstToken) {
+  using engine::FinishReason;
+  using std::chrono::milliseconds;
+  GenerationFacts facts;
+  facts.Add(EndOf(FinishReason::kCancelled, 5, 1, 0));
+  EXPECT_FALSE(facts.has_token);
+  facts.Add(EndOf(FinishReason::kStop, 10, 30, 50));
+  EXPECT_TRUE(facts.has_token);
+  EXPECT_EQ(facts.queue, milliseconds(5));
+  EXPECT_EQ(facts.queue + facts.prefill, milliseconds(40));
+  EXPECT_EQ(facts.decode, milliseconds(50));
+  EXPECT_EQ(facts.reason, FinishReason::kCancelled);
 }
 
 }  // namespace
