@@ -85,7 +85,7 @@ TEST(Tracestate, HasLimits) {
   };
   EXPECT_TRUE(IsTracestate(members(kTracestateMembersMax)));
   EXPECT_FALSE(IsTracestate(members(kTracestateMembersMax + 1)));
-  const std::string start = "a=" + std::string(250, 'x') + ",b=";
+  const std::string start = "a=" + std::string(250, 'x') + ",b=" + std::string(200, 'x') + ",c=";
   EXPECT_TRUE(IsTracestate(start + std::string(kTracestateBytesMax - start.size(), 'x')));
   EXPECT_FALSE(IsTracestate(start + std::string(kTracestateBytesMax + 1 - start.size(), 'x')));
 }
