@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 import threading
 import time
@@ -127,10 +128,9 @@ def test_a_line_tells_what_the_request_took(logging: tuple[str, Served]) -> None
     if form == "text":
         time_stamp, level, component, rest = line.split(" ", 3)
         assert RFC3339.fullmatch(time_stamp) and (level, component) == ("info", "http:")
-        found: dict[str, Any] = dict(word.split("=", 1) for word in rest.split(" ")[1:])
-        found = {key: json.loads(value) if re.fullmatch(r"[\d.]+", value) else value
-                 for key, value in found.items() if key != "trace_id"} | {
-                     "trace_id": found["trace_id"]}
+        found: dict[str, Any] = dict(word.split("=", 1) for word in shlex.split(rest)[1:])
+        found = {key: json.loads(value) if re.fullmatch(r"\d+(\.\d+)?", value) else value
+                 for key, value in found.items()}
     else:
         found = json.loads(line)
         assert RFC3339.fullmatch(found["time"])
