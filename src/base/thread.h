@@ -5,7 +5,9 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <pthread.h>
 
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <thread>
@@ -15,12 +17,17 @@
 
 namespace tessera {
 
-/// Runs `function` on a new thread. `what` names it in the error: "the engine". kResourceExhausted
-/// when the system gives no thread; `function` is then destroyed without having run.
+/// Runs `function` on a new thread. `what` names it in the error and, its first 15 characters, for
+/// top and debuggers: "the engine". kResourceExhausted when the system gives no thread; `function`
+/// is then destroyed without having run.
 template <typename Function>
 Result<std::thread> StartThread(std::string_view what, Function&& function) {
   try {
-    return std::thread(std::forward<Function>(function));
+    return std::thread([name = std::string(what.substr(0, 15)),
+                        run = std::forward<Function>(function)]() mutable {
+      (void)::pthread_setname_np(::pthread_self(), name.c_str());
+      run();
+    });
   } catch (const std::system_error& error) {
     return Fail(ResourceExhausted(
         fmt::format("the system gives no thread for {}: {}; raise the limit of processes (ulimit "
