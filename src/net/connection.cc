@@ -12,18 +12,16 @@
 namespace tessera::net {
 namespace {
 
-constexpr size_t kReadBytes = 16u << 10;
+// Most connections wait, for a request or for the end of an answer; bodies come in larger pieces.
+constexpr size_t kReadBytes = 2u << 10;
+constexpr size_t kReadBodyBytes = 64u << 10;
 // While draining, a peer that got its last answer is not waited for longer than this.
 constexpr Duration kDrainLinger = std::chrono::milliseconds(200);
 
 }  // namespace
 
 Connection::Connection(std::unique_ptr<Transport> transport, ConnectionHost* host)
-    : transport_(std::move(transport)),
-      host_(host),
-      limits_(host->limits()),
-      parser_(limits_),
-      read_buffer_(kReadBytes) {
+    : transport_(std::move(transport)), host_(host), limits_(host->limits()), parser_(limits_) {
   host_->counters().open.fetch_add(1);
 }
 
@@ -88,6 +86,8 @@ void Connection::Read() {
   // Pipelined requests wait here; a whole head must fit, or the next request could never begin.
   if (phase_ == Phase::kHandling && input().size() >= limits_.header_bytes) return;
   is_reading_ = true;
+  const size_t bytes_wanted = phase_ == Phase::kBody ? kReadBodyBytes : kReadBytes;
+  if (read_buffer_.size() != bytes_wanted) read_buffer_ = std::vector<char>(bytes_wanted);
   transport_->Read(read_buffer_, [self = shared_from_this()](const Status& status, size_t bytes) {
     self->OnRead(status, bytes);
   });
@@ -117,8 +117,9 @@ void Connection::ConsumeInput(size_t bytes) {
   input_start_ += bytes;
   if (input_start_ == input_.size()) {
     input_.clear();
+    if (input_.capacity() > kReadBodyBytes) input_.shrink_to_fit();
     input_start_ = 0;
-  } else if (input_start_ > kReadBytes) {
+  } else if (input_start_ > kReadBodyBytes) {
     input_.erase(0, input_start_);
     input_start_ = 0;
   }
