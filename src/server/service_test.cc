@@ -381,7 +381,8 @@ TEST(Service, WarningsOfMessagesAndFieldsAreGivenAndCounted) {
   Server server(Server::Says("hello"));
   const std::string body =
       R"({"model":"org/fake","temperature":0,"frobnicate":1,"messages":[{"role":"user","zzz":1,)"
-      R"("content":[{"type":"text","text":"hi","cache_control":{"type":"ephemeral"}}]}]})";
+      R"("content":[{"type":"text","text":"hi","cache_control":{"type":"ephemeral"}},)"
+      R"({"type":"text","text":"there"}]}]})";
   const json::Object answer = server.Post("/v1/chat/completions", body);
   std::vector<std::string> unknown;
   for (const json::Value& warning : answer.at("warnings").as_array())

@@ -40,6 +40,14 @@ struct FakeService {
     options.next = Recite(std::move(text), kMark, kImEnd);
     return options;
   }
+  /// Says `text` as its turn of a chat, with room for a prompt of tools.
+  static FakeSessionOptions Answers(const std::string& text) {
+    FakeSessionOptions options;
+    options.shape.max_seq_len = 2048;
+    options.shape.page_count = 256;
+    options.next = Recite("assistant\n" + text, kImStart, kImEnd);
+    return options;
+  }
 
   net::Response Call(std::string method, std::string target, std::string body = {},
                      net::Headers headers = {}) {
@@ -59,16 +67,22 @@ struct FakeService {
     EXPECT_EQ(response.status, status) << response.body;
     return json::Parse(response.body, {}, "response").value().as_object();
   }
-  /// Data of every event.
-  std::vector<std::string> Stream(std::string target, std::string body) {
-    std::vector<std::string> events;
+  std::vector<net::SseEvent> Events(std::string target, std::string body) {
+    std::vector<net::SseEvent> events;
     const net::Response response = Call("POST", std::move(target), std::move(body));
     EXPECT_EQ(response.status, 200) << response.body;
     EXPECT_THAT(std::string(response.headers.Find("content-type").value_or("")),
                 ::testing::HasSubstr("text/event-stream"));
-    net::SseParser parser([&events](net::SseEvent event) { events.push_back(event.data); });
+    net::SseParser parser([&events](net::SseEvent event) { events.push_back(std::move(event)); });
     EXPECT_TRUE(parser.Feed(response.body).ok());
     return events;
+  }
+  /// Data of every event.
+  std::vector<std::string> Stream(std::string target, std::string body) {
+    std::vector<std::string> data;
+    for (net::SseEvent& event : Events(std::move(target), std::move(body)))
+      data.push_back(std::move(event.data));
+    return data;
   }
   std::map<std::string, double> Scrape() {
     std::map<std::string, double> values;

@@ -4,84 +4,84 @@
 #include <utility>
 
 #include "server/anthropic/fields.h"
+#include "server/anthropic/message_options.h"
 #include "server/anthropic/turns.h"
-#include "server/openai/chat_request.h"
+#include "server/chat/field_names.h"
 
 namespace tessera::server::anthropic {
 namespace {
 
 using openai::ApiError;
 using openai::ApiResult;
+using openai::AskedChat;
 using openai::BadField;
 
-/// The fields under the names of the other dialect, whose reader is shared.
-json::Object Renamed(const json::Object& body) {
-  constexpr std::pair<std::string_view, std::string_view> kNames[] = {
-      {"max_tokens", "max_tokens"},
-      {"temperature", "temperature"},
-      {"top_p", "top_p"},
-      {"top_k", "top_k"},
-      {"seed", "seed"},
-      {"stop_sequences", "stop"},
-      {"stream", "stream"}};
-  json::Object renamed;
-  for (const auto& [from, to] : kNames)
-    if (const json::Value* value = json::Find(body, from)) renamed[to] = *value;
-  return renamed;
-}
+constexpr chat::FieldName kSame[] = {{"max_tokens", "max_tokens"},
+                                     {"temperature", "temperature"},
+                                     {"top_p", "top_p"},
+                                     {"top_k", "top_k"},
+                                     {"seed", "seed"},
+                                     {"stop", "stop_sequences"},
+                                     {"stream", "stream"},
+                                     {"strict", "strict"}};
+/// Of what chat's readers find in what was made of this API's fields.
+constexpr chat::FieldName kClients[] = {{"stop", "stop_sequences"},
+                                        {"separate_reasoning", "thinking"},
+                                        {"include_reasoning", "thinking"},
+                                        {"thinking_token_budget", "thinking"},
+                                        {"response_format", "output_config"}};
 
-/// Back to the names that the client knows.
-ApiError NamedBack(ApiError error) {
-  if (error.param != "stop") return error;
-  error.param = "stop_sequences";
-  if (error.message.starts_with("stop")) error.message.replace(0, 4, "stop_sequences");
-  return error;
-}
-
-ApiResult<std::vector<engine::TokenId>> ReadPrompt(const json::Object& body,
-                                                   const ServedModel& model,
-                                                   const text::SpecialTokens& specials,
-                                                   int64_t now_unix_seconds,
-                                                   std::vector<openai::Warning>* warnings) {
-  auto turns = ReadTurns(body, warnings);
+ApiResult<AskedChat> ReadAsked(std::string_view text, unsigned api, const ServedModel& model,
+                               json::Object* body) {
+  auto checked = openai::ReadBody(text, MessageFields(), api, /*needs_model=*/true, model);
+  if (!checked.has_value()) return std::unexpected(std::move(checked).error());
+  *body = std::move(checked->body);
+  AskedChat asked{.body = chat::InChatWords(*body, kSame),
+                  .messages = {},
+                  .tools = {},
+                  .warnings = std::move(checked->warnings)};
+  if (api == kMessages && json::Find(*body, "max_tokens") == nullptr)
+    return std::unexpected(BadField("max_tokens", "the field max_tokens is missing"));
+  for (chat::Problem problem : {ReadThinking(*body, model, &asked.body),
+                                ReadOutputConfig(*body, &asked.body, &asked.warnings)})
+    if (problem.has_value()) return std::unexpected(*std::move(problem));
+  auto tools = ReadMessageTools(*body, &asked.warnings);
+  if (!tools.has_value()) return std::unexpected(std::move(tools).error());
+  asked.tools = *std::move(tools);
+  auto turns = ReadTurns(*body, &asked.warnings);
   if (!turns.has_value()) return std::unexpected(std::move(turns).error());
-  const json::Object chat{{"messages", std::move(turns->messages)}};
-  auto prompt = openai::ReadChatPrompt(chat, model, specials, now_unix_seconds, warnings);
-  if (!prompt.has_value()) return std::unexpected(std::move(prompt).error());
-  if (!turns->prefill.empty()) {
-    // It is a turn's text: special tokens in it are text, as everywhere in messages.
-    const auto begun =
-        model.tokenizer->Encode(turns->prefill, {.add_special = false, .parse_special = false});
-    if (!begun.has_value()) return std::unexpected(openai::FromStatus(begun.error(), "messages"));
-    prompt->ids.insert(prompt->ids.end(), begun->begin(), begun->end());
-  }
-  return std::move(prompt->ids);
+  asked.messages = std::move(turns->messages);
+  asked.body["continue_final_message"] = turns->continues_last;
+  return asked;
 }
 
 }  // namespace
 
-ApiResult<MessageRequest> ReadMessageRequest(std::string_view body, unsigned api,
-                                             const ServedModel& model,
+ApiResult<MessageRequest> ReadMessageRequest(std::string_view text, const ServedModel& model,
                                              const text::SpecialTokens& specials,
                                              int64_t now_unix_seconds) {
-  auto checked = openai::ReadBody(body, MessageFields(), api, /*needs_model=*/true, model);
-  if (!checked.has_value()) return std::unexpected(std::move(checked).error());
-  MessageRequest request;
-  if (api == kMessages) {
-    if (json::Find(checked->body, "max_tokens") == nullptr)
-      return std::unexpected(BadField("max_tokens", "the field max_tokens is missing"));
-    auto fields = openai::ReadGenerationFields(Renamed(checked->body), openai::kChat, model);
-    if (!fields.has_value()) return std::unexpected(NamedBack(std::move(fields).error()));
-    request.fields = *std::move(fields);
-  }
-  std::vector<openai::Warning>& warnings = request.fields.warnings;
-  warnings.insert(warnings.begin(), checked->warnings.begin(), checked->warnings.end());
-  auto prompt = ReadPrompt(checked->body, model, specials, now_unix_seconds, &warnings);
-  if (!prompt.has_value()) return std::unexpected(std::move(prompt).error());
-  request.prompt = *std::move(prompt);
-  if (auto error = openai::RefuseIfStrict(checked->body, warnings))
+  json::Object body;
+  auto asked = ReadAsked(text, kMessages, model, &body);
+  if (!asked.has_value()) return std::unexpected(std::move(asked).error());
+  auto made = openai::MakeChatRequest(*std::move(asked), model, specials, now_unix_seconds);
+  if (!made.has_value())
+    return std::unexpected(chat::InClientWords(std::move(made).error(), kClients));
+  chat::PutInClientWords(&made->fields.warnings, kClients);
+  return MessageRequest{.chat = *std::move(made), .omits_thinking = OmitsThinking(body)};
+}
+
+ApiResult<CountRequest> ReadCountRequest(std::string_view text, const ServedModel& model,
+                                         const text::SpecialTokens& specials,
+                                         int64_t now_unix_seconds) {
+  json::Object body;
+  auto asked = ReadAsked(text, kCountTokens, model, &body);
+  if (!asked.has_value()) return std::unexpected(std::move(asked).error());
+  const auto prompt = openai::MakeChatPrompt(&*asked, model, specials, now_unix_seconds);
+  if (!prompt.has_value()) return std::unexpected(prompt.error());
+  if (auto error = openai::RefuseIfStrict(body, asked->warnings))
     return std::unexpected(*std::move(error));
-  return request;
+  return CountRequest{.prompt_tokens = static_cast<int64_t>(prompt->ids.size()),
+                      .warnings = std::move(asked->warnings)};
 }
 
 }  // namespace tessera::server::anthropic

@@ -1,30 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// POST /v1/messages and /v1/messages/count_tokens: body -> values. Turns are brought to the form
-// that chat templates expect: the system prompt as a first message, text blocks as one string,
-// consecutive turns of one role as one. A last turn of the assistant is the beginning of its
-// answer. Pure functions of body and model.
+// POST /v1/messages and /v1/messages/count_tokens: body -> values. Turns (turns.h), tools, thinking
+// and the form of the output (message_options.h) are brought into the words of
+// /v1/chat/completions, whose readers do the rest. Pure functions of body and model.
 #pragma once
 
 #include <cstdint>
 #include <string_view>
 #include <vector>
 
-#include "server/openai/generation_fields.h"
-#include "text/chat_prompt.h"
+#include "server/openai/chat_request.h"
 
 namespace tessera::server::anthropic {
 
 struct MessageRequest {
-  openai::GenerationFields fields;
-  std::vector<engine::TokenId> prompt;
+  openai::ChatRequest chat;
+  bool omits_thinking = false;  // Blocks of thoughts come without their text.
 };
 
-/// Parses, checks, renders, tokenises. `api` is kMessages or kCountTokens; for the latter only
-/// prompt and warnings are set.
-openai::ApiResult<MessageRequest> ReadMessageRequest(std::string_view body, unsigned api,
+/// Parses, checks, renders, tokenises.
+openai::ApiResult<MessageRequest> ReadMessageRequest(std::string_view body,
                                                      const ServedModel& model,
                                                      const text::SpecialTokens& specials,
                                                      int64_t now_unix_seconds);
+
+struct CountRequest {
+  int64_t prompt_tokens = 0;
+  std::vector<openai::Warning> warnings;
+};
+openai::ApiResult<CountRequest> ReadCountRequest(std::string_view body, const ServedModel& model,
+                                                 const text::SpecialTokens& specials,
+                                                 int64_t now_unix_seconds);
 
 }  // namespace tessera::server::anthropic

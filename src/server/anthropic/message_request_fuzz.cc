@@ -6,7 +6,6 @@
 
 #include "base/check.h"
 #include "server/anthropic/error.h"
-#include "server/anthropic/fields.h"
 #include "server/anthropic/message_request.h"
 #include "support/fake_model.h"
 
@@ -14,24 +13,33 @@ namespace {
 
 namespace anthropic = tessera::server::anthropic;
 
-void Read(std::string_view body, unsigned api) {
-  static const tessera::server::ServedModel model = tessera::testing::FakeServedModel();
-  static const tessera::text::SpecialTokens specials(*model.tokenizer);
-  const auto request = anthropic::ReadMessageRequest(body, api, model, specials, 0);
-  if (request.has_value()) {
-    TESSERA_CHECK(!request->prompt.empty());
-    TESSERA_CHECK(api != anthropic::kMessages || request->fields.max_tokens.has_value());
-    return;
-  }
-  TESSERA_CHECK(request.error().http_status >= 400 && request.error().http_status < 500);
-  (void)tessera::json::Serialize(anthropic::ErrorBody(request.error(), "req-0"));
+const tessera::server::ServedModel& Model() {
+  static const tessera::server::ServedModel model = [] {
+    auto made = tessera::testing::FakeServedModel();
+    made.chat_format.reasoning = *tessera::text::FindReasoningSyntax("think");
+    return made;
+  }();
+  return model;
+}
+
+void Check(const tessera::server::openai::ApiError& error) {
+  TESSERA_CHECK(error.http_status >= 400 && error.http_status < 500);
+  (void)tessera::json::Serialize(anthropic::ErrorBody(error, "req-0"));
 }
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view body(reinterpret_cast<const char*>(data), size);
-  Read(body, anthropic::kMessages);
-  Read(body, anthropic::kCountTokens);
+  static const tessera::text::SpecialTokens specials(*Model().tokenizer);
+  const auto request = anthropic::ReadMessageRequest(body, Model(), specials, 0);
+  if (request.has_value()) {
+    TESSERA_CHECK(!request->chat.prompt.ids.empty());
+    TESSERA_CHECK(request->chat.fields.max_tokens.has_value());
+  } else {
+    Check(request.error());
+  }
+  const auto count = anthropic::ReadCountRequest(body, Model(), specials, 0);
+  if (!count.has_value()) Check(count.error());
   return 0;
 }

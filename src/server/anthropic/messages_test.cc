@@ -39,14 +39,6 @@ json::Object Parsed(const std::string& text) {
 std::string TextOf(const json::Object& message) {
   return std::string(message.at("content").at(0).at("text").as_string());
 }
-std::vector<net::SseEvent> StreamOf(Server* server, std::string body) {
-  std::vector<net::SseEvent> events;
-  const net::Response response = server->Call("POST", kPath, std::move(body));
-  EXPECT_EQ(response.status, 200) << response.body;
-  net::SseParser parser([&events](net::SseEvent event) { events.push_back(std::move(event)); });
-  EXPECT_TRUE(parser.Feed(response.body).ok());
-  return events;
-}
 std::string ErrorOf(Server* server, std::string body, int status = 400) {
   const json::Object answer = server->Post(kPath, std::move(body), status);
   EXPECT_EQ(answer.at("type").as_string(), "error");
@@ -72,7 +64,7 @@ TEST(Messages, AnAnswerHasTheShapeThatClientsKnow) {
 
 TEST(Messages, AStreamHasTheEventsInTheirOrderAndTheSameText) {
   Server server(Server::Says("h\u00e9llo"));
-  const auto events = StreamOf(&server, Hi("\"stream\":true,\"frobnicate\":1"));
+  const auto events = server.Events(kPath, Hi("\"stream\":true,\"frobnicate\":1"));
   std::vector<std::string> types;
   std::string text;
   for (const net::SseEvent& event : events) {
@@ -183,7 +175,7 @@ TEST(Messages, BadInputNamesTheField) {
               HasSubstr("\"image\""));
   for (const char* member :
        {R"("top_p":1.01)", R"("top_p":-0.01)", R"("top_k":-1)", R"("stream":1)", R"("system":1)",
-        R"("stop_sequences":"x")", R"("stop_sequences":[1])", R"("tools":[{"name":"f"}])",
+        R"("stop_sequences":"x")", R"("stop_sequences":[1])", R"("tools":[{"name":""}])",
         R"("thinking":{"type":"enabled"})"})
     EXPECT_THAT(ErrorOf(&server, Hi(member)),
                 HasSubstr(std::string(member).substr(1, std::string(member).find(':') - 2)))
@@ -261,7 +253,7 @@ TEST(Messages, AFailedStepIsAnErrorOrAnErrorEvent) {
   options.on_step = [](int64_t step) { return step == 3 ? Internal("no luck") : Status(); };
   options.next = [](std::span<const int32_t>) { return 'x'; };
   Server later(options);
-  const auto events = StreamOf(&later, Hi("\"stream\":true"));
+  const auto events = later.Events(kPath, Hi("\"stream\":true"));
   EXPECT_EQ(events.back().event, "error");
   EXPECT_THAT(events.back().data, HasSubstr("no luck"));
 }

@@ -3,141 +3,160 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <optional>
-#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
 
+#include "server/chat/content.h"
+#include "server/chat/history.h"
 #include "server/limits.h"
 
 namespace tessera::server::anthropic {
 namespace {
 
+using chat::Place;
 using openai::ApiError;
 using openai::BadField;
+using Problem = std::optional<ApiError>;
 
-constexpr std::array<std::string_view, 2> kTurnMembers = {"role", "content"};
-// The third is a hint for a cache that is kept here without hints; the last is for documents.
-constexpr std::array<std::string_view, 4> kBlockMembers = {"type", "text", "cache_control",
-                                                           "citations"};
+using Words = std::string_view;
+constexpr std::array<Words, 2> kTurnMembers = {"role", "content"};
+constexpr std::array<Words, 1> kTextTypes = {"text"};
+// cache_control is a hint for a cache that is kept here without hints; citations are for documents,
+// callers for code that a hosted service runs.
+constexpr std::array<Words, 4> kTextMembers = {"type", "text", "cache_control", "citations"};
+constexpr std::array<Words, 3> kThinkingMembers = {"type", "thinking", "signature"};
+constexpr std::array<Words, 6> kUseMembers = {"type",          "id",    "name", "input",
+                                              "cache_control", "caller"};
+constexpr std::array<Words, 5> kResultMembers = {"type", "tool_use_id", "content", "is_error",
+                                                 "cache_control"};
+constexpr chat::TextParts kText{.types = kTextTypes, .members = kTextMembers};
 
 class Reader {
  public:
   explicit Reader(std::vector<openai::Warning>* warnings) : warnings_(warnings) {}
 
-  std::optional<ApiError> ReadSystem(const json::Value& system) {
-    std::string text;
-    if (auto error = ReadContent(system, "system", "system", &text)) return error;
-    if (!text.empty()) Add("system", std::move(text));
-    return std::nullopt;
+  Problem ReadSystem(const json::Value& system) {
+    const auto text = chat::ReadText(system, {"system", "system"}, kText, warnings_);
+    if (!text.has_value()) return text.error();
+    if (text->empty()) return std::nullopt;
+    return At({"system", "system"}, history_.AddText("system", *text));
   }
 
-  std::optional<ApiError> ReadTurn(const json::Value& value, size_t index) {
-    const std::string where = fmt::format("messages[{}]", index);
+  Problem ReadTurn(const json::Value& value, const Place& place) {
     const json::Object* turn = value.if_object();
     if (turn == nullptr)
-      return BadField("messages", fmt::format("{} is of type {}, expected an object", where,
-                                              json::KindName(value)));
-    WarnUnknown(*turn, kTurnMembers, where);
+      return BadPlace(place,
+                      fmt::format("is of type {}, expected an object", json::KindName(value)));
+    WarnOfUnknown(*turn, kTurnMembers, place, "was ignored", warnings_);
     const json::Value* role = json::Find(*turn, "role");
-    const bool is_known = role != nullptr && role->is_string() &&
-                          (role->get_string() == "user" || role->get_string() == "assistant");
-    if (!is_known)
-      return BadField("messages", fmt::format("{}.role is not \"user\" or \"assistant\"", where));
+    if (role == nullptr || (*role != "user" && *role != "assistant"))
+      return BadPlace(place.Member("role"), "is not \"user\" or \"assistant\"");
+    role_ = role->get_string();
     const json::Value* content = json::Find(*turn, "content");
-    if (content == nullptr)
-      return BadField("messages", fmt::format("{}.content is missing", where));
-    std::string text;
-    if (auto error = ReadContent(*content, "messages", where + ".content", &text)) return error;
-    Add(std::string_view(role->get_string()), std::move(text));
-    return std::nullopt;
+    if (content == nullptr) return BadPlace(place.Member("content"), "is missing");
+    if (content->is_string()) return At(place, history_.AddText(role_, content->get_string()));
+    return ReadBlocks(*content, place.Member("content"));
   }
 
-  Turns Finish() {
-    Turns turns;
-    if (!messages_.empty() && messages_.back().role == "assistant") {
-      turns.prefill = std::move(messages_.back().content);
-      messages_.pop_back();
-    }
-    for (Message& message : messages_)
-      turns.messages.push_back({{"role", message.role}, {"content", message.content}});
-    return turns;
+  openai::ApiResult<Turns> Finish() {
+    if (Problem problem = At({"messages", "messages"}, history_.CheckComplete()))
+      return std::unexpected(*std::move(problem));
+    if (!history_.has_user())
+      return std::unexpected(BadField("messages", "messages has no turn of the user"));
+    const bool continues_last = history_.ends_with_assistant();
+    return Turns{history_.Take(), continues_last};
   }
 
  private:
-  struct Message {
-    std::string role;
-    std::string content;
-  };
-
-  /// Turns of one role in a row are one turn, as the API has it.
-  void Add(std::string_view role, std::string text) {
-    if (!messages_.empty() && messages_.back().role == role) {
-      messages_.back().content += "\n" + text;
-      return;
-    }
-    messages_.push_back({std::string(role), std::move(text)});
+  static Problem At(const Place& place, chat::History::Problem problem) {
+    if (!problem.has_value()) return std::nullopt;
+    return BadPlace(place, *problem);
   }
 
-  std::optional<ApiError> ReadContent(const json::Value& content, std::string_view field,
-                                      const std::string& where, std::string* text) {
-    if (content.is_string()) {
-      *text = std::string(content.get_string());
-      return std::nullopt;
+  Problem ReadBlocks(const json::Value& content, const Place& place) {
+    const auto blocks = chat::ReadParts(content, place);
+    if (!blocks.has_value()) return blocks.error();
+    size_t texts = 0;
+    for (const chat::Part& block : *blocks) {
+      if (block.type == "text") ++texts;
+      if (Problem problem = ReadBlock(block)) return problem;
     }
-    const json::Array* blocks = content.if_array();
-    if (blocks == nullptr || blocks->empty() || blocks->size() > kContentPartsMax)
-      return BadField(field,
-                      fmt::format("{} is {}, expected a string or 1 to {} text blocks", where,
-                                  blocks == nullptr ? std::string(json::KindName(content))
-                                                    : fmt::format("{} blocks", blocks->size()),
-                                  kContentPartsMax));
-    for (size_t i = 0; i < blocks->size(); ++i)
-      if (auto error = AddBlock((*blocks)[i], field, fmt::format("{}[{}]", where, i), text))
-        return error;
-    if (blocks->size() > 1)
+    if (texts > 1)
       warnings_->push_back(
-          {"normalized", std::string(field),
-           fmt::format("{}: {} text blocks were joined by line ends", where, blocks->size())});
+          {"normalized", "messages",
+           fmt::format("{}: {} text parts were joined by line ends", place.path, texts)});
     return std::nullopt;
   }
 
-  std::optional<ApiError> AddBlock(const json::Value& value, std::string_view field,
-                                   const std::string& where, std::string* text) {
-    const json::Object* block = value.if_object();
-    const json::Value* type = block == nullptr ? nullptr : json::Find(*block, "type");
-    if (type == nullptr || !type->is_string())
-      return BadField(field, fmt::format("{} has no type, expected {{\"type\": \"text\", \"text\": "
-                                         "...}}",
-                                         where));
-    if (type->get_string() != "text") {
-      ApiError error = BadField(
-          field, fmt::format("{} is a block of type \"{:.50}\"; this model takes text only", where,
-                             std::string_view(type->get_string())));
-      error.code = "unsupported_content";
-      return error;
+  Problem ReadBlock(const chat::Part& block) {
+    constexpr std::string_view kOfAssistant = "assistant";
+    if (block.type == "tool_result") return OnlyOf("user", block, &Reader::ReadResult);
+    if (block.type == "tool_use") return OnlyOf(kOfAssistant, block, &Reader::ReadUse);
+    if (block.type == "thinking") return OnlyOf(kOfAssistant, block, &Reader::ReadThinking);
+    if (block.type == "redacted_thinking")
+      return OnlyOf(kOfAssistant, block, &Reader::SkipRedacted);
+    const auto text = ReadTextPart(block, kText, warnings_);
+    if (!text.has_value()) return text.error();
+    return At(block.place, history_.AddText(role_, *text));
+  }
+
+  Problem OnlyOf(std::string_view role, const chat::Part& block,
+                 Problem (Reader::*read)(const chat::Part&)) {
+    if (role_ == role) return (this->*read)(block);
+    return BadPlace(block.place, fmt::format("is a {} block, which stands in turns of the {} only",
+                                             block.type, role));
+  }
+
+  Problem ReadThinking(const chat::Part& block) {
+    WarnOfUnknown(*block.object, kThinkingMembers, block.place, "was ignored", warnings_);
+    const auto text = chat::ReadString(*block.object, "thinking", block.place);
+    if (!text.has_value()) return text.error();
+    return At(block.place, history_.AddThoughts(*text));
+  }
+
+  /// What another service has thought and only it can read.
+  Problem SkipRedacted(const chat::Part& block) {
+    warnings_->push_back(
+        {"normalized", "messages",
+         fmt::format("{} cannot be read here and was left out", block.place.path)});
+    return std::nullopt;
+  }
+
+  Problem ReadUse(const chat::Part& block) {
+    WarnOfUnknown(*block.object, kUseMembers, block.place, "was ignored", warnings_);
+    const auto id = chat::ReadString(*block.object, "id", block.place);
+    if (!id.has_value()) return id.error();
+    const auto name = chat::ReadString(*block.object, "name", block.place);
+    if (!name.has_value()) return name.error();
+    const json::Value* input = json::Find(*block.object, "input");
+    if (input == nullptr || !input->is_object())
+      return BadPlace(block.place.Member("input"), "is missing or no object");
+    return At(block.place.Member("id"), history_.AddCall(*id, *name, *input));
+  }
+
+  Problem ReadResult(const chat::Part& block) {
+    WarnOfUnknown(*block.object, kResultMembers, block.place, "was ignored", warnings_);
+    const auto id = chat::ReadString(*block.object, "tool_use_id", block.place);
+    if (!id.has_value()) return id.error();
+    const json::Value* is_error = json::Find(*block.object, "is_error");
+    if (is_error != nullptr && !is_error->is_bool())
+      return BadPlace(block.place.Member("is_error"), "is not true or false");
+    // Templates have no other place for it.
+    std::string text = is_error != nullptr && is_error->get_bool() ? "Error: " : "";
+    if (const json::Value* content = json::Find(*block.object, "content")) {
+      const auto read = chat::ReadText(*content, block.place.Member("content"), kText, warnings_);
+      if (!read.has_value()) return read.error();
+      text += *read;
     }
-    WarnUnknown(*block, kBlockMembers, where);
-    const json::Value* piece = json::Find(*block, "text");
-    if (piece == nullptr || !piece->is_string())
-      return BadField(field, fmt::format("{}.text is missing or no string", where));
-    if (!text->empty()) *text += '\n';
-    *text += std::string_view(piece->get_string());
-    return std::nullopt;
-  }
-
-  void WarnUnknown(const json::Object& object, std::span<const std::string_view> known,
-                   const std::string& where) {
-    for (const auto& [key, value] : object)
-      if (!value.is_null() && std::ranges::find(known, std::string_view(key)) == known.end())
-        warnings_->push_back(
-            {"unknown_field", fmt::format("{}.{:.100}", where, std::string_view(key)),
-             fmt::format("the member \"{:.100}\" of {} is not known and was ignored",
-                         std::string_view(key), where)});
+    return At(block.place.Member("tool_use_id"), history_.AddResult(*id, text));
   }
 
   std::vector<openai::Warning>* const warnings_;
-  std::vector<Message> messages_;
+  chat::History history_{/*joins_turns=*/true};
+  std::string role_;  // Of the present turn.
 };
 
 }  // namespace
@@ -154,14 +173,12 @@ openai::ApiResult<Turns> ReadTurns(const json::Object& body,
         fmt::format("messages has {} entries, expected 1 to {}", array.size(), kMessagesMax)));
   Reader reader(warnings);
   if (const json::Value* system = json::Find(body, "system"))
-    if (auto error = reader.ReadSystem(*system)) return std::unexpected(*std::move(error));
+    if (Problem problem = reader.ReadSystem(*system)) return std::unexpected(*std::move(problem));
+  const Place place{"messages", "messages"};
   for (size_t i = 0; i < array.size(); ++i)
-    if (auto error = reader.ReadTurn(array[i], i)) return std::unexpected(*std::move(error));
-  Turns turns = reader.Finish();
-  const bool has_user = std::ranges::any_of(
-      turns.messages, [](const json::Value& m) { return m.at("role").as_string() == "user"; });
-  if (!has_user) return std::unexpected(BadField("messages", "messages has no turn of the user"));
-  return turns;
+    if (Problem problem = reader.ReadTurn(array[i], place.Entry(i)))
+      return std::unexpected(*std::move(problem));
+  return reader.Finish();
 }
 
 }  // namespace tessera::server::anthropic

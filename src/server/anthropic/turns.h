@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Turns: `messages` and `system` of the Messages API -> messages as chat templates know them. Pure
-// functions.
+// Turns: `messages` and `system` of the Messages API -> messages as chat templates know them.
+// Thoughts and tool_use blocks become part of the assistant's message, tool_result blocks messages
+// of their own. Pure functions.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "base/json.h"
@@ -14,8 +14,8 @@
 namespace tessera::server::anthropic {
 
 struct Turns {
-  json::Array messages;  // {"role", "content"}, content a string.
-  std::string prefill;   // Beginning of the answer: the last turn, if it was the assistant's.
+  json::Array messages;         // As openai::NormalizeMessages leaves them.
+  bool continues_last = false;  // The last is the assistant's: the answer goes on within it.
 };
 
 /// `body` has passed the table of fields. Appends warnings.

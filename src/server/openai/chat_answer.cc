@@ -4,144 +4,68 @@
 #include <optional>
 #include <utility>
 
+#include "server/chat/answer_parts.h"
 #include "server/openai/answer.h"
 #include "server/openai/generation_fields.h"
 #include "server/openai/logprobs.h"
-#include "text/message_parser.h"
 
 namespace tessera::server::openai {
 namespace {
 
-using text::MessageEvent;
-
-struct Call {
-  std::string id;
-  std::string name;
-  std::string arguments;
-};
+using chat::AnswerParts;
+using Kind = AnswerParts::Part::Kind;
 
 json::Object FunctionBody(std::string_view name, std::string_view arguments) {
   return {{"name", name}, {"arguments", arguments}};
 }
 
-/// The message of one choice as far as it is known.
-class Message {
- public:
-  explicit Message(const MessageFields& fields) : fields_(fields) {
-    if (!fields.format.IsPlain()) parser_.emplace(fields.format);
+json::Object MessageBody(const AnswerParts& parts, const MessageFields& fields) {
+  const std::string content = parts.Joined(Kind::kText);
+  json::Object body{{"role", "assistant"}, {"content", content}, {"refusal", nullptr}};
+  if (fields.format.separates_reasoning && !fields.drops_reasoning) {
+    const std::string reasoning = parts.Joined(Kind::kReasoning);
+    body["reasoning_content"] = reasoning.empty() ? json::Value(nullptr) : json::Value(reasoning);
   }
-
-  /// The parts that the text adds to the message, in order.
-  std::vector<MessageEvent> Read(const engine::OutputDelta& delta) {
-    if (!parser_.has_value())
-      return delta.text.empty()
-                 ? std::vector<MessageEvent>()
-                 : std::vector<MessageEvent>{{MessageEvent::Kind::kText, 0, delta.text}};
-    const bool was_reasoning = parser_->is_reasoning();
-    std::vector<MessageEvent> events = parser_->Push(delta.text);
-    // Marks count as thoughts; of a piece that holds both thoughts and text, all of it.
-    if (was_reasoning || parser_->is_reasoning())
-      reasoning_tokens_ += static_cast<int64_t>(delta.tokens.size());
-    return Kept(std::move(events));
-  }
-  std::vector<MessageEvent> ReadEnd() {
-    if (!parser_.has_value()) return {};
-    return Kept(parser_->Finish());
-  }
-
-  void Add(const MessageEvent& event) {
-    switch (event.kind) {
-      case MessageEvent::Kind::kReasoning:
-        reasoning_ += event.text;
-        break;
-      case MessageEvent::Kind::kText:
-        content_ += event.text;
-        break;
-      case MessageEvent::Kind::kCall:
-        calls_.push_back({MakeId("call_"), event.text, {}});
-        break;
-      case MessageEvent::Kind::kArguments:
-        calls_[event.call].arguments += event.text;
-        break;
-    }
-  }
-
-  json::Object Body() const {
-    json::Object body{{"role", "assistant"}, {"content", content_}, {"refusal", nullptr}};
-    if (fields_.format.separates_reasoning && !fields_.drops_reasoning)
-      body["reasoning_content"] =
-          reasoning_.empty() ? json::Value(nullptr) : json::Value(reasoning_);
-    if (calls_.empty()) return body;
-    if (content_.empty()) body["content"] = nullptr;
-    if (fields_.is_older) {
-      body["function_call"] = FunctionBody(calls_.front().name, calls_.front().arguments);
+  if (!parts.has_calls()) return body;
+  if (content.empty()) body["content"] = nullptr;
+  json::Array calls;
+  for (const AnswerParts::Part& part : parts.parts()) {
+    if (part.kind != Kind::kCall) continue;
+    json::Object function = FunctionBody(part.name, part.text);
+    if (fields.is_older) {
+      body["function_call"] = std::move(function);
       return body;
     }
-    json::Array list;
-    for (const Call& call : calls_)
-      list.push_back({{"id", call.id},
-                      {"type", "function"},
-                      {"function", FunctionBody(call.name, call.arguments)}});
-    body["tool_calls"] = std::move(list);
-    return body;
+    calls.push_back({{"id", part.id}, {"type", "function"}, {"function", std::move(function)}});
   }
+  body["tool_calls"] = std::move(calls);
+  return body;
+}
 
-  /// What an event adds, as the delta of a chunk.
-  json::Object Delta(const MessageEvent& event) const {
-    switch (event.kind) {
-      case MessageEvent::Kind::kReasoning:
-        return {{"reasoning_content", event.text}};
-      case MessageEvent::Kind::kText:
-        return {{"content", event.text}};
-      case MessageEvent::Kind::kCall:
-        if (fields_.is_older) return {{"function_call", FunctionBody(event.text, "")}};
-        return {{"tool_calls", json::Array{{{"index", event.call},
-                                            {"id", MakeId("call_")},
-                                            {"type", "function"},
-                                            {"function", FunctionBody(event.text, "")}}}}};
-      case MessageEvent::Kind::kArguments:
-        break;
-    }
-    const json::Object more{{"arguments", event.text}};
-    if (fields_.is_older) return {{"function_call", more}};
-    return {{"tool_calls", json::Array{{{"index", event.call}, {"function", more}}}}};
+/// What a step adds, as the delta of a chunk.
+json::Object DeltaOf(const AnswerParts::Part& part, const AnswerParts::Step& step,
+                     const MessageFields& fields) {
+  if (part.kind == Kind::kReasoning) return {{"reasoning_content", step.text}};
+  if (part.kind == Kind::kText) return {{"content", step.text}};
+  json::Object function =
+      step.begins ? FunctionBody(part.name, step.text) : json::Object{{"arguments", step.text}};
+  if (fields.is_older) return {{"function_call", std::move(function)}};
+  json::Object call{{"index", part.call}};
+  if (step.begins) {
+    call["id"] = part.id;
+    call["type"] = "function";
   }
-
-  std::string_view Finish(engine::FinishReason reason) const {
-    const bool has_calls = parser_.has_value() && parser_->calls() > 0;
-    // Of a call that broke off nobody can make use.
-    if (!has_calls || parser_->has_broken_call() || reason == engine::FinishReason::kLength)
-      return FinishWord(reason);
-    return fields_.is_older ? "function_call" : "tool_calls";
-  }
-
-  bool is_complete() const { return parser_.has_value() && parser_->is_full(); }
-  int64_t reasoning_tokens() const { return reasoning_tokens_; }
-  std::string problem() const { return parser_.has_value() ? parser_->problem() : std::string(); }
-
- private:
-  std::vector<MessageEvent> Kept(std::vector<MessageEvent> events) const {
-    if (fields_.drops_reasoning)
-      std::erase_if(events, [](const MessageEvent& event) {
-        return event.kind == MessageEvent::Kind::kReasoning;
-      });
-    return events;
-  }
-
-  const MessageFields& fields_;
-  std::optional<text::MessageParser> parser_;
-  std::string content_;
-  std::string reasoning_;
-  int64_t reasoning_tokens_ = 0;
-  std::vector<Call> calls_;
-};
+  call["function"] = std::move(function);
+  return {{"tool_calls", json::Array{std::move(call)}}};
+}
 
 class ChatAnswer : public Answer {
  public:
   ChatAnswer(AnswerHead head, size_t choices, const MessageFields& fields,
              std::vector<text::TokenId> prompt)
       : Answer(std::move(head)), prompt_(std::move(prompt)), fields_(fields) {
-    for (size_t i = 0; i < choices; ++i) choices_.push_back({Message(fields_), {}, {}});
+    for (size_t i = 0; i < choices; ++i)
+      choices_.push_back({AnswerParts(fields_, "call_"), {}, {}});
   }
 
   void SetPrompt(size_t /*choice*/, engine::PromptLogprobs logprobs) override {
@@ -150,14 +74,14 @@ class ChatAnswer : public Answer {
 
   void Collect(size_t choice, engine::OutputDelta delta) override {
     Collected& collected = choices_[choice];
-    for (const MessageEvent& event : collected.message.Read(delta)) collected.message.Add(event);
+    (void)collected.parts.Read(delta);
     for (engine::PlacedToken& token : delta.tokens) collected.tokens.push_back(std::move(token));
   }
 
   void End(size_t choice, engine::FinishReason reason) override {
     Collected& collected = choices_[choice];
-    for (const MessageEvent& event : collected.message.ReadEnd()) collected.message.Add(event);
-    collected.finish = collected.message.Finish(reason);
+    (void)collected.parts.ReadEnd();
+    collected.finish = Finish(collected.parts, reason);
     WarnOfProblem(choice);
   }
 
@@ -166,7 +90,7 @@ class ChatAnswer : public Answer {
     json::Array choices;
     for (size_t i = 0; i < choices_.size(); ++i)
       choices.push_back({{"index", i},
-                         {"message", choices_[i].message.Body()},
+                         {"message", MessageBody(choices_[i].parts, fields_)},
                          {"logprobs", Logprobs(choices_[i].tokens)},
                          {"finish_reason", choices_[i].finish}});
     body["choices"] = std::move(choices);
@@ -186,11 +110,13 @@ class ChatAnswer : public Answer {
 
   std::vector<json::Object> Chunk(size_t choice, engine::OutputDelta delta) override {
     std::vector<json::Object> chunks;
-    const std::vector<MessageEvent> events = choices_[choice].message.Read(delta);
+    AnswerParts& parts = choices_[choice].parts;
+    const std::vector<AnswerParts::Step> steps = parts.Read(delta);
     if (head().top_logprobs < 0) delta.tokens.clear();
-    for (const MessageEvent& event : events) {
+    for (const AnswerParts::Step& step : steps) {
       // All of the text's tokens go with its first part.
-      chunks.push_back(Delta(choice, choices_[choice].message.Delta(event), delta.tokens, nullptr));
+      chunks.push_back(
+          Delta(choice, DeltaOf(parts.parts()[step.part], step, fields_), delta.tokens, nullptr));
       delta.tokens.clear();
     }
     if (!delta.tokens.empty())
@@ -200,39 +126,44 @@ class ChatAnswer : public Answer {
 
   std::vector<json::Object> Rest(size_t choice) override {
     std::vector<json::Object> chunks;
-    for (const MessageEvent& event : choices_[choice].message.ReadEnd())
-      chunks.push_back(Delta(choice, choices_[choice].message.Delta(event), {}, nullptr));
+    AnswerParts& parts = choices_[choice].parts;
+    for (const AnswerParts::Step& step : parts.ReadEnd())
+      chunks.push_back(
+          Delta(choice, DeltaOf(parts.parts()[step.part], step, fields_), {}, nullptr));
     WarnOfProblem(choice);
     return chunks;
   }
 
   json::Object LastChunk(size_t choice, engine::FinishReason reason) override {
-    return Delta(choice, json::Object(), {}, json::Value(choices_[choice].message.Finish(reason)));
+    return Delta(choice, json::Object(), {}, json::Value(Finish(choices_[choice].parts, reason)));
   }
 
-  bool IsComplete(size_t choice) const override { return choices_[choice].message.is_complete(); }
+  bool IsComplete(size_t choice) const override { return choices_[choice].parts.is_complete(); }
 
  protected:
   std::string_view chunk_object() const override { return "chat.completion.chunk"; }
   int64_t reasoning_tokens() const override {
     if (!fields_.format.separates_reasoning) return -1;
     int64_t sum = 0;
-    for (const Collected& choice : choices_) sum += choice.message.reasoning_tokens();
+    for (const Collected& choice : choices_) sum += choice.parts.reasoning_tokens();
     return sum;
   }
 
  private:
   struct Collected {
-    Message message;
+    AnswerParts parts;
     std::vector<engine::PlacedToken> tokens;
     std::string_view finish;
   };
 
+  std::string_view Finish(const AnswerParts& parts, engine::FinishReason reason) const {
+    if (!parts.EndsInCalls(reason)) return FinishWord(reason);
+    return fields_.is_older ? "function_call" : "tool_calls";
+  }
+
   void WarnOfProblem(size_t choice) {
-    const std::string problem = choices_[choice].message.problem();
-    if (problem.empty()) return;
-    Warn({"tool_parse_error", fmt::format("choices[{}]", choice),
-          fmt::format("what looked like a call of a function stays text: {}", problem)});
+    auto warning = choices_[choice].parts.ProblemWarning(fmt::format("choices[{}]", choice));
+    if (warning.has_value()) Warn(*std::move(warning));
   }
 
   json::Value Logprobs(std::span<const engine::PlacedToken> tokens) const {

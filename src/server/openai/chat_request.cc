@@ -42,31 +42,43 @@ void WarnOfText(const ServedModel& model, bool has_tools, std::vector<Warning>* 
                    is_learnt ? "of the template" : fmt::format("\"{}\"", name))});
 }
 
-ApiResult<text::ChatPrompt> BuildPrompt(const json::Object& body, const ToolFields& tools,
-                                        const ServedModel& model,
-                                        const text::SpecialTokens& specials,
-                                        int64_t now_unix_seconds, std::vector<Warning>* warnings) {
-  const json::Value* messages = json::Find(body, "messages");
-  if (messages == nullptr)
+/// `messages` of a body, in their normal form, and its tools.
+ApiResult<AskedChat> ReadAsked(json::Object body, std::vector<Warning> warnings) {
+  AskedChat asked{.body = std::move(body), .messages = {}, .tools = {}, .warnings = {}};
+  asked.warnings = std::move(warnings);
+  auto tools = ReadToolFields(asked.body, &asked.warnings);
+  if (!tools.has_value()) return std::unexpected(std::move(tools).error());
+  asked.tools = *std::move(tools);
+  json::Value* messages = asked.body.if_contains("messages");
+  if (messages == nullptr || messages->is_null())
     return std::unexpected(BadField("messages", "the field messages is missing"));
-  text::RenderInput input;
-  input.messages = *messages;
-  auto changes = NormalizeMessages(&input.messages);
+  asked.messages = std::move(*messages);
+  auto changes = NormalizeMessages(&asked.messages);
   if (!changes.has_value()) return std::unexpected(std::move(changes).error());
-  warnings->insert(warnings->end(), changes->begin(), changes->end());
+  asked.warnings.insert(asked.warnings.end(), changes->begin(), changes->end());
+  return asked;
+}
+
+}  // namespace
+
+ApiResult<text::ChatPrompt> MakeChatPrompt(AskedChat* asked, const ServedModel& model,
+                                           const text::SpecialTokens& specials,
+                                           int64_t now_unix_seconds) {
   if (model.chat_template == nullptr)
     return std::unexpected(BadField(
         "messages",
         "this model has no chat template; use /v1/completions, or start the server with one"));
+  text::RenderInput input;
+  input.messages = std::move(asked->messages);
   input.now_unix_seconds = now_unix_seconds;
   input.vars = model.template_vars;
   bool continues = false;
-  if (auto read = ReadTemplateFields(body, &input, &continues); !read.has_value())
+  if (auto read = ReadTemplateFields(asked->body, &input, &continues); !read.has_value())
     return std::unexpected(std::move(read).error());
   // Where no call may be made the model is not told of any; calls of the history are told of.
-  const bool has_tools = tools.choice != ToolFields::Choice::kNone;
-  if (text::WriteTools(model.chat_format, has_tools ? tools.tools : json::Array(), &input))
-    WarnOfText(model, has_tools, warnings);
+  const bool has_tools = asked->tools.choice != chat::ToolFields::Choice::kNone;
+  if (text::WriteTools(model.chat_format, has_tools ? asked->tools.tools : json::Array(), &input))
+    WarnOfText(model, has_tools, &asked->warnings);
   auto prompt = text::BuildChatPrompt(std::move(input), *model.chat_template, *model.tokenizer,
                                       specials, {.continues_last = continues});
   // What a template refuses (raise_exception, a limit) is about the messages, whatever its code.
@@ -77,15 +89,35 @@ ApiResult<text::ChatPrompt> BuildPrompt(const json::Object& body, const ToolFiel
   return *std::move(prompt);
 }
 
-}  // namespace
-
 ApiResult<text::ChatPrompt> ReadChatPrompt(const json::Object& body, const ServedModel& model,
                                            const text::SpecialTokens& specials,
                                            int64_t now_unix_seconds,
                                            std::vector<Warning>* warnings) {
-  const auto tools = ReadToolFields(body, warnings);
-  if (!tools.has_value()) return std::unexpected(tools.error());
-  return BuildPrompt(body, *tools, model, specials, now_unix_seconds, warnings);
+  auto asked = ReadAsked(body, std::move(*warnings));
+  if (!asked.has_value()) return std::unexpected(std::move(asked).error());
+  auto prompt = MakeChatPrompt(&*asked, model, specials, now_unix_seconds);
+  *warnings = std::move(asked->warnings);
+  return prompt;
+}
+
+ApiResult<ChatRequest> MakeChatRequest(AskedChat asked, const ServedModel& model,
+                                       const text::SpecialTokens& specials,
+                                       int64_t now_unix_seconds) {
+  auto fields = ReadGenerationFields(asked.body, kChat, model);
+  if (!fields.has_value()) return std::unexpected(std::move(fields).error());
+  ChatRequest request{.fields = *std::move(fields), .prompt = {}};
+  auto prompt = MakeChatPrompt(&asked, model, specials, now_unix_seconds);
+  if (!prompt.has_value()) return std::unexpected(std::move(prompt).error());
+  request.prompt = *std::move(prompt);
+  std::vector<Warning>& warnings = request.fields.warnings;
+  warnings.insert(warnings.begin(), asked.warnings.begin(), asked.warnings.end());
+  auto message =
+      SetMessageFormat(asked.body, asked.tools, model, request.prompt.text, &request.fields);
+  if (!message.has_value()) return std::unexpected(std::move(message).error());
+  auto constrained = ConstrainTools(asked.body, asked.tools, model, &request.fields);
+  if (!constrained.has_value()) return std::unexpected(std::move(constrained).error());
+  if (auto error = RefuseIfStrict(asked.body, warnings)) return std::unexpected(*std::move(error));
+  return request;
 }
 
 ApiResult<ChatRequest> ReadChatRequest(std::string_view body, const ServedModel& model,
@@ -93,24 +125,9 @@ ApiResult<ChatRequest> ReadChatRequest(std::string_view body, const ServedModel&
                                        int64_t now_unix_seconds) {
   auto checked = ReadBody(body, kChat, model);
   if (!checked.has_value()) return std::unexpected(std::move(checked).error());
-  auto fields = ReadGenerationFields(checked->body, kChat, model);
-  if (!fields.has_value()) return std::unexpected(std::move(fields).error());
-  ChatRequest request{.fields = *std::move(fields), .prompt = {}};
-  std::vector<Warning>& warnings = request.fields.warnings;
-  warnings.insert(warnings.begin(), checked->warnings.begin(), checked->warnings.end());
-  const auto tools = ReadToolFields(checked->body, &warnings);
-  if (!tools.has_value()) return std::unexpected(tools.error());
-  auto prompt = BuildPrompt(checked->body, *tools, model, specials, now_unix_seconds, &warnings);
-  if (!prompt.has_value()) return std::unexpected(std::move(prompt).error());
-  request.prompt = *std::move(prompt);
-  auto message =
-      SetMessageFormat(checked->body, *tools, model, request.prompt.text, &request.fields);
-  if (!message.has_value()) return std::unexpected(std::move(message).error());
-  auto constrained = ConstrainTools(checked->body, *tools, model, &request.fields);
-  if (!constrained.has_value()) return std::unexpected(std::move(constrained).error());
-  if (auto error = RefuseIfStrict(checked->body, warnings))
-    return std::unexpected(*std::move(error));
-  return request;
+  auto asked = ReadAsked(std::move(checked->body), std::move(checked->warnings));
+  if (!asked.has_value()) return std::unexpected(std::move(asked).error());
+  return MakeChatRequest(*std::move(asked), model, specials, now_unix_seconds);
 }
 
 }  // namespace tessera::server::openai

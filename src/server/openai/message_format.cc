@@ -47,7 +47,7 @@ ApiResult<void> ReadBudget(const json::Object& body, const ServedModel& model,
 
 }  // namespace
 
-ApiResult<void> SetMessageFormat(const json::Object& body, const ToolFields& tools,
+ApiResult<void> SetMessageFormat(const json::Object& body, const chat::ToolFields& tools,
                                  const ServedModel& model, std::string_view prompt,
                                  GenerationFields* fields) {
   const auto separates = SeparatesReasoning(body, model);
@@ -57,8 +57,8 @@ ApiResult<void> SetMessageFormat(const json::Object& body, const ToolFields& too
   message.format.separates_reasoning = *separates;
   message.drops_reasoning = !BoolOr(body, "include_reasoning", true);
   message.is_older = tools.is_older;
-  message.needs_call = tools.choice == ToolFields::Choice::kRequired;
-  const bool has_tools = tools.choice != ToolFields::Choice::kNone;
+  message.needs_call = tools.choice == chat::ToolFields::Choice::kRequired;
+  const bool has_tools = tools.choice != chat::ToolFields::Choice::kNone;
   const bool has_budget = json::Find(body, "thinking_token_budget") != nullptr;
   if (!has_tools && !*separates && !has_budget) return {};
   if (format.reasoning.has_value() && !text::StartsClosed(*format.reasoning, prompt)) {

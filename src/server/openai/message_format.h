@@ -7,14 +7,14 @@
 #include <string_view>
 
 #include "base/json.h"
+#include "server/chat/tools.h"
 #include "server/openai/generation_fields.h"
-#include "server/openai/tool_fields.h"
 
 namespace tessera::server::openai {
 
 /// Sets `fields->message` from tools and the fields separate_reasoning and include_reasoning of
 /// `body`. `prompt` is its text, as the template wrote it.
-ApiResult<void> SetMessageFormat(const json::Object& body, const ToolFields& tools,
+ApiResult<void> SetMessageFormat(const json::Object& body, const chat::ToolFields& tools,
                                  const ServedModel& model, std::string_view prompt,
                                  GenerationFields* fields);
 

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <span>
 
+#include "server/chat/content.h"
 #include "server/limits.h"
 
 namespace tessera::server::openai {
@@ -18,9 +18,12 @@ namespace {
 constexpr std::array<std::string_view, 10> kMessageMembers = {
     "role",          "content", "name",        "tool_calls", "tool_call_id",
     "function_call", "refusal", "annotations", "audio",      "reasoning_content"};
+constexpr std::array<std::string_view, 1> kTextTypes = {"text"};
 constexpr std::array<std::string_view, 2> kPartMembers = {"type", "text"};
 constexpr std::array<std::string_view, 4> kCallMembers = {"id", "type", "index", "function"};
 constexpr std::array<std::string_view, 2> kFunctionMembers = {"name", "arguments"};
+
+constexpr std::string_view kGivenToTemplate = "is given to the chat template, which may not use it";
 
 /// Of calls that have none.
 constexpr std::string_view kFunctionCallId = "call_function";
@@ -32,15 +35,16 @@ constexpr std::array<std::string_view, 6> kRoles = {"system",    "developer", "u
 class MessageNormalizer {
  public:
   MessageNormalizer(size_t index, std::vector<Warning>* warnings)
-      : where_(fmt::format("messages[{}]", index)), warnings_(warnings) {}
+      : place_(chat::Place{"messages", "messages"}.Entry(index)),
+        where_(place_.path),
+        warnings_(warnings) {}
 
   std::optional<ApiError> Run(json::Value* value) {
     json::Object* message = value->if_object();
     if (message == nullptr)
       return Bad(
           fmt::format("{} is of type {}, expected an object", where_, json::KindName(*value)));
-    WarnUnknown(*message, kMessageMembers, where_,
-                "is given to the chat template, which may not use it");
+    chat::WarnOfUnknown(*message, kMessageMembers, place_, kGivenToTemplate, warnings_);
     if (auto error = CheckRole(message)) return error;
     if (auto error = RenewFunctionCall(message)) return error;
     if (auto error = NormalizeContent(message)) return error;
@@ -51,17 +55,6 @@ class MessageNormalizer {
   ApiError Bad(std::string message) const { return BadField("messages", std::move(message)); }
   void Warn(std::string what) {
     warnings_->push_back({"normalized", "messages", fmt::format("{}.{}", where_, what)});
-  }
-
-  /// JSON null means absent, as at the top of a body.
-  void WarnUnknown(const json::Object& object, std::span<const std::string_view> known,
-                   const std::string& where, std::string_view effect) {
-    for (const auto& [key, value] : object)
-      if (!value.is_null() && std::ranges::find(known, std::string_view(key)) == known.end())
-        warnings_->push_back({"unknown_field",
-                              fmt::format("{}.{:.100}", where, std::string_view(key)),
-                              fmt::format("the member \"{:.100}\" of {} is not known and {}",
-                                          std::string_view(key), where, effect)});
   }
 
   std::optional<ApiError> CheckRole(json::Object* message) {
@@ -116,40 +109,10 @@ class MessageNormalizer {
       return std::nullopt;
     }
     if (content->is_string()) return std::nullopt;
-    const json::Array* parts = content->if_array();
-    if (parts == nullptr)
-      return Bad(
-          fmt::format("{}.content is of type {}, expected a string or an array of text parts",
-                      where_, json::KindName(*content)));
-    if (parts->empty() || parts->size() > kContentPartsMax)
-      return Bad(fmt::format("{}.content has {} parts, expected 1 to {}", where_, parts->size(),
-                             kContentPartsMax));
-    std::string text;
-    for (size_t i = 0; i < parts->size(); ++i)
-      if (auto error = AddPart((*parts)[i], i, &text)) return error;
-    Warn(fmt::format("content: {} text part(s) joined to one string", parts->size()));
-    message->insert_or_assign("content", text);
-    return std::nullopt;
-  }
-
-  std::optional<ApiError> AddPart(const json::Value& value, size_t index, std::string* text) {
-    const json::Object* part = value.if_object();
-    if (part != nullptr)
-      WarnUnknown(*part, kPartMembers, fmt::format("{}.content[{}]", where_, index), "was ignored");
-    const json::Value* type = part == nullptr ? nullptr : json::Find(*part, "type");
-    if (type == nullptr || !type->is_string())
-      return Bad(
-          fmt::format("{}.content[{}] has no type, expected {{\"type\": \"text\", \"text\": ...}}",
-                      where_, index));
-    if (type->get_string() != "text")
-      return Bad(
-          fmt::format("{}.content[{}] is a part of type \"{:.50}\"; this model takes text only",
-                      where_, index, std::string_view(type->get_string())));
-    const json::Value* piece = json::Find(*part, "text");
-    if (piece == nullptr || !piece->is_string())
-      return Bad(fmt::format("{}.content[{}].text is missing or no string", where_, index));
-    if (!text->empty()) *text += '\n';
-    *text += std::string_view(piece->get_string());
+    auto text = chat::ReadText(*content, place_.Member("content"),
+                               {.types = kTextTypes, .members = kPartMembers}, warnings_);
+    if (!text.has_value()) return std::move(text).error();
+    message->insert_or_assign("content", *text);
     return std::nullopt;
   }
 
@@ -173,10 +136,10 @@ class MessageNormalizer {
       if (function == nullptr || !function->is_object()) return fail();
       const json::Value* name = json::Find(function->get_object(), "name");
       if (name == nullptr || !name->is_string()) return fail();
-      const std::string where = fmt::format("{}.tool_calls[{}]", where_, i);
-      constexpr std::string_view kEffect = "is given to the chat template, which may not use it";
-      WarnUnknown(*call, kCallMembers, where, kEffect);
-      WarnUnknown(function->get_object(), kFunctionMembers, where + ".function", kEffect);
+      const chat::Place place = place_.Member("tool_calls").Entry(i);
+      chat::WarnOfUnknown(*call, kCallMembers, place, kGivenToTemplate, warnings_);
+      chat::WarnOfUnknown(function->get_object(), kFunctionMembers, place.Member("function"),
+                          kGivenToTemplate, warnings_);
       NormalizeArguments(i, &function->get_object());
     }
     return std::nullopt;
@@ -202,7 +165,8 @@ class MessageNormalizer {
     function->insert_or_assign("arguments", *std::move(parsed));
   }
 
-  const std::string where_;
+  const chat::Place place_;
+  const std::string& where_;
   std::vector<Warning>* warnings_;
   std::string role_;
 };

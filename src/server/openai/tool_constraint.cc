@@ -16,6 +16,8 @@
 namespace tessera::server::openai {
 namespace {
 
+using chat::ToolFields;
+
 class ToolConstrainer {
  public:
   ToolConstrainer(const ToolFields& tools, const ServedModel& model, GenerationFields* fields)
@@ -44,10 +46,6 @@ class ToolConstrainer {
   }
 
  private:
-  static std::string Where(size_t index) {
-    return fmt::format("tools[{}].function.parameters", index);
-  }
-
   ApiError BadSchema(std::string message, bool is_unsupported) const {
     ApiError error = BadField(tools_.is_older ? "functions" : "tools", std::move(message));
     if (is_unsupported) error.code = "unsupported_schema";
@@ -60,8 +58,7 @@ class ToolConstrainer {
 
   /// Each by itself, so that an error says which one and where in it.
   std::optional<ApiError> ReadSchemas() {
-    for (size_t i = 0; i < tools_.functions.size(); ++i) {
-      const ToolFields::Function& function = tools_.functions[i];
+    for (const ToolFields::Function& function : tools_.functions) {
       if (!function.is_allowed) continue;
       text::ToolSchema schema{.name = function.name, .parameters = function.parameters};
       if (schema.parameters.is_object()) {
@@ -71,9 +68,11 @@ class ToolConstrainer {
           const Status& status = grammar.error();
           if (status.code() == Code::kInternal) return FromStatus(status);
           const bool is_wrong = status.code() == Code::kInvalidArgument;
-          const std::string message = fmt::format("{}: {}", Where(i), status.message());
+          const std::string message =
+              fmt::format("{}: {}", function.parameters_path, status.message());
           if (is_wrong || is_required_ || function.is_strict) return BadSchema(message, !is_wrong);
-          Warn(Where(i), message + "; the arguments are JSON, but may not obey the schema");
+          Warn(function.parameters_path,
+               message + "; the arguments are JSON, but may not obey the schema");
           schema.parameters = nullptr;
         }
       }
@@ -126,7 +125,7 @@ class ToolConstrainer {
 
 }  // namespace
 
-ApiResult<void> ConstrainTools(const json::Object& body, const ToolFields& tools,
+ApiResult<void> ConstrainTools(const json::Object& body, const chat::ToolFields& tools,
                                const ServedModel& model, GenerationFields* fields) {
   if (tools.choice == ToolFields::Choice::kNone) return {};
   return ToolConstrainer(tools, model, fields).Run(body);

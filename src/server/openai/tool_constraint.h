@@ -7,8 +7,8 @@
 #pragma once
 
 #include "base/json.h"
+#include "server/chat/tools.h"
 #include "server/openai/generation_fields.h"
-#include "server/openai/tool_fields.h"
 
 namespace tessera::server::openai {
 
@@ -16,7 +16,7 @@ namespace tessera::server::openai {
 /// like, from `body`), and how calls are given out. Requires that SetMessageFormat came before.
 /// 400 for a schema that is wrong, or that must be enforced and cannot be; in a free choice what
 /// cannot be enforced is a warning, unless the function is `strict`.
-ApiResult<void> ConstrainTools(const json::Object& body, const ToolFields& tools,
+ApiResult<void> ConstrainTools(const json::Object& body, const chat::ToolFields& tools,
                                const ServedModel& model, GenerationFields* fields);
 
 }  // namespace tessera::server::openai

@@ -13,6 +13,7 @@
 namespace tessera::server::openai {
 namespace {
 
+using chat::ToolFields;
 using Server = testing::FakeService;
 using ::testing::HasSubstr;
 
@@ -160,15 +161,6 @@ std::string Chat(std::string_view members) {
       members);
 }
 
-/// A model that says `text` after the opening of its turn, with room for a prompt of tools.
-testing::FakeSessionOptions Says(const std::string& text) {
-  testing::FakeSessionOptions options;
-  options.shape.max_seq_len = 2048;
-  options.shape.page_count = 256;
-  options.next = testing::Recite("assistant\n" + text, testing::kImStart, testing::kImEnd);
-  return options;
-}
-
 constexpr std::string_view kSays =
     "Let me see.\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": "
     "\"Zürich\"}}\n</tool_call>\n<tool_call>\n{\"name\": \"add\", \"arguments\": {}}\n"
@@ -201,7 +193,7 @@ ServedModel ThinkingModel() {
 }
 
 TEST(ToolCalls, TheMessageHoldsThem) {
-  Server server(Says(std::string(kSays)));
+  Server server(Server::Answers(std::string(kSays)));
   const json::Object body = server.Post("/v1/chat/completions", Chat(kTools));
   const json::Object& choice = body.at("choices").at(0).as_object();
   EXPECT_EQ(choice.at("finish_reason"), "tool_calls");
@@ -219,7 +211,7 @@ TEST(ToolCalls, TheMessageHoldsThem) {
 }
 
 TEST(ToolCalls, AStreamIsTheMessageInPieces) {
-  Server server(Says(std::string(kSays)));
+  Server server(Server::Answers(std::string(kSays)));
   std::string content, reason;
   std::vector<std::array<std::string, 3>> calls;  // id, name, arguments.
   for (const std::string& event :
@@ -253,13 +245,14 @@ TEST(ToolCalls, AStreamIsTheMessageInPieces) {
 }
 
 TEST(ToolCalls, WithoutTextTheContentIsNull) {
-  Server server(Says("<tool_call>\n{\"name\": \"add\", \"arguments\": {}}\n</tool_call>"));
+  Server server(
+      Server::Answers("<tool_call>\n{\"name\": \"add\", \"arguments\": {}}\n</tool_call>"));
   const json::Object body = server.Post("/v1/chat/completions", Chat(kTools));
   EXPECT_TRUE(body.at("choices").at(0).at("message").at("content").is_null());
 }
 
 TEST(ToolCalls, OneIsEnoughWhenTheClientWantsOne) {
-  Server server(Says(std::string(kSays)));
+  Server server(Server::Answers(std::string(kSays)));
   const json::Object body =
       server.Post("/v1/chat/completions", Chat(WithTools("\"parallel_tool_calls\":false")));
   const json::Object& choice = body.at("choices").at(0).as_object();
@@ -277,7 +270,7 @@ TEST(ToolCalls, WhatIsNoCallStaysTextWithAWarning) {
     ServedModel model = testing::FakeServedModel();
     model.chat_format.tool_syntax =
         std::make_shared<const text::ToolSyntax>(*text::FindToolSyntax("llama3_json"));
-    Server server(Says(says), {}, {}, std::move(model));
+    Server server(Server::Answers(says), {}, {}, std::move(model));
     std::string content;
     json::Object last;
     if (stream) {
@@ -304,7 +297,8 @@ TEST(ToolCalls, ACallWithoutAMarkIsGivenOutWhole) {
   ServedModel model = testing::FakeServedModel();
   model.chat_format.tool_syntax =
       std::make_shared<const text::ToolSyntax>(*text::FindToolSyntax("llama3_json"));
-  Server server(Says("{\"name\": \"add\", \"parameters\": {\"a\": 1}}"), {}, {}, std::move(model));
+  Server server(Server::Answers("{\"name\": \"add\", \"parameters\": {\"a\": 1}}"), {}, {},
+                std::move(model));
   const json::Object body = server.Post("/v1/chat/completions", Chat(kTools));
   EXPECT_EQ(body.at("choices").at(0).at("finish_reason"), "tool_calls");
   EXPECT_EQ(
@@ -314,7 +308,7 @@ TEST(ToolCalls, ACallWithoutAMarkIsGivenOutWhole) {
 
 TEST(ToolCalls, WithoutToolsTextIsText) {
   for (const char* members : {"\"n\":1", "\"tools\":[]"}) {
-    Server server(Says(std::string(kSays)));
+    Server server(Server::Answers(std::string(kSays)));
     const json::Object body = server.Post("/v1/chat/completions", Chat(members));
     EXPECT_EQ(body.at("choices").at(0).at("message").at("content"), json::Value(kSays));
     EXPECT_EQ(body.at("choices").at(0).at("finish_reason"), "stop");
@@ -323,7 +317,7 @@ TEST(ToolCalls, WithoutToolsTextIsText) {
 }
 
 TEST(ToolCalls, ChoiceNoneKeepsToolsFromTheModel) {
-  Server server(Says("text"));
+  Server server(Server::Answers("text"));
   const auto prompt_tokens = [&](std::string_view members) {
     return server.Post("/v1/chat/completions", Chat(members))
         .at("usage")
@@ -335,7 +329,7 @@ TEST(ToolCalls, ChoiceNoneKeepsToolsFromTheModel) {
 }
 
 TEST(ToolCalls, ATemplateWithoutToolsIsToldOf) {
-  Server server(Says("text"));
+  Server server(Server::Answers("text"));
   const json::Object body = server.Post("/v1/chat/completions", Chat(kTools));
   const json::Object& warning = body.at("warnings").at(0).as_object();
   EXPECT_EQ(warning.at("param"), "tools");
@@ -343,7 +337,7 @@ TEST(ToolCalls, ATemplateWithoutToolsIsToldOf) {
 }
 
 TEST(ToolCalls, AResultTurnIsAnswered) {
-  Server server(Says("sunny"));
+  Server server(Server::Answers("sunny"));
   const json::Object body = server.Post(
       "/v1/chat/completions",
       R"({"model":"org/fake","temperature":0,"messages":[{"role":"user","content":"hi"},)"
@@ -355,7 +349,8 @@ TEST(ToolCalls, AResultTurnIsAnswered) {
 
 TEST(ToolCalls, TheOlderFormIsAnsweredInKind) {
   for (const bool stream : {false, true}) {
-    Server server(Says("<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>"));
+    Server server(
+        Server::Answers("<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>"));
     const std::string body =
         Chat(fmt::format(R"("functions":[{{"name":"f"}}],"stream":{})", stream));
     std::string name, arguments, reason;
@@ -386,7 +381,7 @@ TEST(ToolCalls, TheOlderFormIsAnsweredInKind) {
 }
 
 TEST(ToolCalls, TokenizeCountsThem) {
-  Server server(Says("x"));
+  Server server(Server::Answers("x"));
   const auto count = [&](std::string_view members) {
     return server
         .Post("/tokenize", fmt::format(R"({{"messages":[{{"role":"user","content":"hi"}}]{}{}}})",
@@ -410,7 +405,7 @@ std::string WithStrictTools(std::string_view more) {
 }
 
 TEST(ToolCalls, ARequiredCallIsMadeWhateverTheModelWants) {
-  Server server(Says("I would rather not."));
+  Server server(Server::Answers("I would rather not."));
   for (const int seed : {1, 2, 3}) {
     const json::Object body = server.Post(
         "/v1/chat/completions",
@@ -436,7 +431,7 @@ TEST(ToolCalls, ARequiredCallIsMadeWhateverTheModelWants) {
 }
 
 TEST(ToolCalls, ANamedFunctionIsCalledOnce) {
-  Server server(Says("<tool_call>{\"name\": \"get_weather\"}</tool_call>"));
+  Server server(Server::Answers("<tool_call>{\"name\": \"get_weather\"}</tool_call>"));
   const json::Object body = server.Post(
       "/v1/chat/completions",
       WithStrictTools(R"("tool_choice":{"type":"function","function":{"name":"add"}})"));
@@ -447,7 +442,8 @@ TEST(ToolCalls, ANamedFunctionIsCalledOnce) {
 }
 
 TEST(ToolCalls, AFreeChoiceKeepsToTheSchemaOnceACallBegins) {
-  Server server(Says("Hm.\n<tool_call>\n{\"name\": \"add\", \"arguments\": {\"zzz\": 1}}"));
+  Server server(
+      Server::Answers("Hm.\n<tool_call>\n{\"name\": \"add\", \"arguments\": {\"zzz\": 1}}"));
   const json::Object body = server.Post("/v1/chat/completions", WithStrictTools(R"("seed":1)"));
   const json::Object& message = body.at("choices").at(0).at("message").as_object();
   EXPECT_EQ(message.at("content"), "Hm.");
@@ -466,7 +462,7 @@ TEST(ToolCalls, ASchemaIsEnforcedOrSaidNotToBe) {
         R"("max_tokens":4,"tools":[{{"type":"function","function":{{"name":"f","parameters":{}{}}}}}])",
         parameters, more));
   };
-  Server server(Says("ok"));
+  Server server(Server::Answers("ok"));
   const std::string_view wrong = R"({"type":"object","properties":{"a":{"type":"objekt"}}})";
   const json::Object refused = server.Post("/v1/chat/completions", tool(wrong, ""), 400);
   EXPECT_EQ(refused.at("error").at("param"), "tools");
@@ -494,13 +490,13 @@ TEST(ToolCalls, TextBesideThemMayHaveAFormOfItsOwn) {
       R"("response_format":{"type":"json_schema","json_schema":{"name":"n","schema":)"
       R"({"type":"object","properties":{"x":{"enum":[1]}},"required":["x"],)"
       R"("additionalProperties":false}}})";
-  Server text(Says("whatever"));
+  Server text(Server::Answers("whatever"));
   const json::Object body = text.Post("/v1/chat/completions", WithStrictTools(std::string(kForm)));
   const json::Object& message = body.at("choices").at(0).at("message").as_object();
   if (!message.contains("tool_calls")) {
     EXPECT_EQ(message.at("content"), "{\"x\": 1}");
   }
-  Server calls(Says("<tool_call>\n{\"name\": \"add\""));
+  Server calls(Server::Answers("<tool_call>\n{\"name\": \"add\""));
   EXPECT_TRUE(calls.Post("/v1/chat/completions", WithStrictTools(std::string(kForm)))
                   .at("choices")
                   .at(0)
@@ -514,7 +510,7 @@ TEST(ToolCalls, TextBesideThemMayHaveAFormOfItsOwn) {
 
 TEST(Reasoning, IsSeparatedOnRequest) {
   const std::string says = "<think> Hm <tool_call>. </think>  Yes.";
-  Server server(Says(says), {}, {}, ThinkingModel());
+  Server server(Server::Answers(says), {}, {}, ThinkingModel());
   const auto message = [&](std::string_view members) {
     return server.Post("/v1/chat/completions", Chat(members))
         .at("choices")
@@ -541,7 +537,8 @@ TEST(Reasoning, IsSeparatedOnRequest) {
 }
 
 TEST(Reasoning, ItsTokensMayBeBounded) {
-  Server server(Says("<think>Let me think about it for a long time"), {}, {}, ThinkingModel());
+  Server server(Server::Answers("<think>Let me think about it for a long time"), {}, {},
+                ThinkingModel());
   const json::Object body =
       server.Post("/v1/chat/completions",
                   Chat(R"("separate_reasoning":true,"thinking_token_budget":6,"max_tokens":40)"));
@@ -553,7 +550,7 @@ TEST(Reasoning, ItsTokensMayBeBounded) {
 TEST(Reasoning, LeavesRoomForACallThatHasToBeMade) {
   std::string thoughts = "<think>";
   while (thoughts.size() < 2000) thoughts += "and so on ";
-  Server server(Says(thoughts), {}, {}, ThinkingModel());
+  Server server(Server::Answers(thoughts), {}, {}, ThinkingModel());
   const json::Object body =
       server.Post("/v1/chat/completions",
                   WithStrictTools(R"("separate_reasoning":true,"tool_choice":"required",)"
@@ -580,7 +577,7 @@ TEST(Reasoning, WhatIsAskedMustBePossible) {
 }
 
 TEST(Continue, TheAnswerGoesOnWithinTheLastMessage) {
-  Server server(Says("x"));
+  Server server(Server::Answers("x"));
   const auto prompt = [&](std::string_view members) {
     return std::string(server
                            .Post("/apply-template",

@@ -32,14 +32,6 @@ json::Object Parsed(const std::string& text) {
 std::string TextOf(const json::Object& response) {
   return std::string(response.at("output").at(0).at("content").at(0).at("text").as_string());
 }
-std::vector<net::SseEvent> StreamOf(Server* server, std::string body) {
-  std::vector<net::SseEvent> events;
-  const net::Response response = server->Call("POST", kPath, std::move(body));
-  EXPECT_EQ(response.status, 200) << response.body;
-  net::SseParser parser([&events](net::SseEvent event) { events.push_back(std::move(event)); });
-  EXPECT_TRUE(parser.Feed(response.body).ok());
-  return events;
-}
 
 TEST(Responses, AnAnswerHasTheShapeThatClientsKnow) {
   Server server(Server::Says("hello"));
@@ -65,7 +57,7 @@ TEST(Responses, AnAnswerHasTheShapeThatClientsKnow) {
 
 TEST(Responses, TheEventsAreNumberedAndEndInTheWholeAnswer) {
   Server server(Server::Says("h\u00e9llo"));
-  const auto events = StreamOf(&server, Body("\"hi\"", "\"stream\":true"));
+  const auto events = server.Events(kPath, Body("\"hi\"", "\"stream\":true"));
   std::vector<std::string> types;
   std::string text;
   for (size_t i = 0; i < events.size(); ++i) {
@@ -99,7 +91,7 @@ TEST(Responses, ACutAnswerIsIncomplete) {
   EXPECT_EQ(json::Serialize(whole.at("incomplete_details")), R"({"reason":"max_output_tokens"})");
   EXPECT_EQ(TextOf(whole), "hel");
   EXPECT_EQ(
-      StreamOf(&server, Body("\"hi\"", R"("max_output_tokens":3,"stream":true)")).back().event,
+      server.Events(kPath, Body("\"hi\"", R"("max_output_tokens":3,"stream":true)")).back().event,
       "response.incomplete");
 }
 
@@ -192,7 +184,7 @@ TEST(Responses, AFailureIsAnErrorOrAnEventOfTheStream) {
   first.Post(kPath, Body("\"hi\"", "\"stream\":true"), 500);
   options.on_step = [](int64_t step) { return step == 3 ? Internal("no luck") : Status(); };
   Server later(options);
-  const auto events = StreamOf(&later, Body("\"hi\"", "\"stream\":true"));
+  const auto events = later.Events(kPath, Body("\"hi\"", "\"stream\":true"));
   EXPECT_EQ(events.back().event, "response.failed");
   const json::Object response = Parsed(events.back().data).at("response").as_object();
   EXPECT_EQ(response.at("status").as_string(), "failed");
