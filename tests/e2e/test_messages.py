@@ -7,6 +7,7 @@ from typing import Any
 
 import anthropic
 import httpx
+import jsonschema
 import pytest
 
 from conftest import Served
@@ -103,3 +104,74 @@ def test_errors_are_those_the_client_knows(client: anthropic.Anthropic) -> None:
         create(client, messages=[{"role": "user", "content": [
             {"type": "image", "source": {"type": "url", "url": "http://example.org/x.png"}}]}])
     assert "image" in str(image.value)
+
+
+TOOLS: list[Any] = [
+    {"name": "get_weather", "description": "The weather of a city.",
+     "input_schema": {"type": "object", "additionalProperties": False, "required": ["city", "unit"],
+                      "properties": {"city": {"type": "string", "maxLength": 16},
+                                     "unit": {"enum": ["C", "F"]}}}},
+    {"name": "add", "input_schema": {"type": "object", "properties": {"a": {"type": "integer"}}}}]
+
+
+def call(client: anthropic.Anthropic, **fields: Any) -> anthropic.types.Message:
+    return create(client, **{"max_tokens": 200, "tools": TOOLS, **fields})
+
+
+@pytest.mark.parametrize("choice", [{"type": "any", "disable_parallel_tool_use": True},
+                                    {"type": "tool", "name": "get_weather"}])
+def test_a_call_is_made_and_its_result_answered(client: anthropic.Anthropic,
+                                                choice: dict[str, Any]) -> None:
+    message = call(client, tool_choice=choice)
+    assert message.stop_reason == "tool_use"
+    [block] = message.content
+    tool = next(tool for tool in TOOLS if tool["name"] == block.name)
+    jsonschema.validate(block.input, tool["input_schema"])
+    history = [*HELLO, {"role": "assistant", "content": [block.model_dump(exclude_none=True)]},
+               {"role": "user", "content": [
+                   {"type": "tool_result", "tool_use_id": block.id, "content": "21 degrees"},
+                   {"type": "text", "text": "So?"}]}]
+    answer = call(client, messages=history, tool_choice={"type": "none"}, max_tokens=24)
+    assert answer.content[0].type == "text" and answer.content[0].text
+    counted = client.messages.count_tokens(model="smollm2", messages=history, tools=TOOLS,
+                                           tool_choice={"type": "none"})
+    usage = answer.usage
+    assert counted.input_tokens == usage.input_tokens + usage.cache_read_input_tokens
+
+
+@pytest.mark.parametrize("choice", ["any", "auto", "none"])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_stream_of_calls_is_the_same_message(client: anthropic.Anthropic, choice: str,
+                                               seed: int) -> None:
+    fields: dict[str, Any] = {"tool_choice": {"type": choice}, "max_tokens": 300,
+                              "extra_body": {"temperature": 1.0, "seed": seed}}
+    if choice != "none":
+        fields["tool_choice"]["disable_parallel_tool_use"] = True
+    whole = call(client, **fields)
+    with client.messages.stream(model="smollm2", messages=HELLO, tools=TOOLS, **fields) as stream:
+        final = stream.get_final_message()
+
+    def parts(message: anthropic.types.Message) -> list[Any]:
+        return [block.model_dump(exclude={"id"}) for block in message.content]
+
+    assert parts(final) == parts(whole) and final.stop_reason == whole.stop_reason
+    assert final.usage.output_tokens == whole.usage.output_tokens
+
+
+@pytest.mark.parametrize("turns,words", [
+    ([{"type": "tool_result", "tool_use_id": "toolu_x", "content": "1"}], "toolu_x"),
+    ([{"type": "tool_use", "id": "a", "name": "f", "input": {}}], "messages[1].content[0]"),
+    ([{"type": "tool_result", "content": "1"}], "tool_use_id")])
+def test_hostile_histories_name_their_place(client: anthropic.Anthropic, turns: list[Any],
+                                            words: str) -> None:
+    with pytest.raises(anthropic.BadRequestError) as refused:
+        call(client, messages=[*HELLO, {"role": "user", "content": turns}])
+    assert words in str(refused.value)
+
+
+def test_a_form_is_kept(client: anthropic.Anthropic) -> None:
+    schema = {"type": "object", "properties": {"colour": {"enum": ["red", "green"]}},
+              "required": ["colour"], "additionalProperties": False}
+    message = create(client, max_tokens=60, extra_body={
+        "temperature": 0, "output_config": {"format": {"type": "json_schema", "schema": schema}}})
+    assert json.loads(message.content[0].text)["colour"] in {"red", "green"}

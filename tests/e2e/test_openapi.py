@@ -21,6 +21,9 @@ COMPLETION = {"model": "smollm2", "prompt": ["Rivers are", [1, 2, 3]], "max_toke
 CHAT = {"model": "smollm2", "messages": MESSAGES, "max_tokens": 4}
 MESSAGE = {"model": "smollm2", "max_tokens": 4, "system": "Be brief.",
            "messages": [{"role": "user", "content": "Name a colour."}]}
+MESSAGE_TOOLS = {**MESSAGE, "max_tokens": 60, "tool_choice": {"type": "any"}, "tools": [
+    {"name": "f", "input_schema": {"type": "object", "properties": {"a": {"enum": [1, 2]}},
+                                   "required": ["a"], "additionalProperties": False}}]}
 RESPONSE = {"model": "smollm2", "input": "Name a colour.", "max_output_tokens": 4}
 EVERY = {"logprobs": True, "top_logprobs": 2, "prompt_logprobs": 1, "n": 2}
 STREAM_OPTIONS = {"include_usage": True, "include_progress": True, "resumable": True}
@@ -36,6 +39,7 @@ ANSWERED = [
     ("POST", "/v1/chat/completions", {**CHAT, **EVERY, "frobnicate": 1}),
     ("POST", "/v1/messages", MESSAGE),
     ("POST", "/v1/messages", {**MESSAGE, "stop_sequences": ["a", "e", "o"], "frobnicate": 1}),
+    ("POST", "/v1/messages", MESSAGE_TOOLS),
     ("POST", "/v1/messages/count_tokens", {"model": "smollm2", "messages": MESSAGE["messages"]}),
     ("POST", "/v1/embeddings", {"model": "smollm2", "input": "Hello"}),
     ("POST", "/v1/embeddings", {"model": "smollm2", "input": [[1, 2], "x"], "frobnicate": 1,
@@ -55,6 +59,7 @@ STREAMED = [
     ("/v1/chat/completions", {**CHAT, "stream": True, "stream_options": STREAM_OPTIONS}),
     ("/v1/chat/completions", {**CHAT, "stream": True, "logprobs": True, "top_logprobs": 2}),
     ("/v1/messages", {**MESSAGE, "stream": True, "frobnicate": 1}),
+    ("/v1/messages", {**MESSAGE_TOOLS, "stream": True}),
     ("/v1/responses", {**RESPONSE, "stream": True, "frobnicate": 1}),
     ("/generate", {"text": "a", "stream": True}),
 ]
