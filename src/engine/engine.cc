@@ -87,6 +87,11 @@ class Engine::Impl {
     {
       const std::lock_guard lock(mutex_);
       if (is_draining_) return Fail(Unavailable("the server is shutting down"));
+      if (count > options_.queue_length)
+        return Fail(InvalidArgument(
+            fmt::format("{} answers are asked for at once, and the queue takes at most {}; ask for "
+                        "fewer, or start the server with a greater --queue-length",
+                        count, options_.queue_length)));
       if (stats_.waiting + count > options_.queue_length) {
         stats_.rejected_queue_full = ++rejected_queue_full_;
         retry_after_ = TimeUntilRoom(stats_.waiting + count - options_.queue_length);

@@ -75,7 +75,8 @@ class EngineCore {
   bool is_stalled() const;
   /// Schedules, runs the model once, samples, retires what is finished.
   void Step();
-  /// Whether BackNextPage has something to do: pages that the next prompts will be the first to use.
+  /// Whether BackNextPage has something to do: pages that the next prompts will be the first to
+  /// use.
   bool can_back() const;
   /// Has memory found for one of them. For times without work: it can take milliseconds.
   void BackNextPage();
@@ -167,7 +168,7 @@ class EngineCore {
   const Clock* clock_;
   KvPool pool_;
   PrefixCache cache_;
-  runtime::PageId backed_ = 0;  // Pages below are backed or were used.
+  runtime::PageId backed_ = 0;        // Pages below are backed or were used.
   std::vector<TokenDrawer> drawers_;  // One a worker of the session.
   Stats stats_;
   std::vector<std::unique_ptr<Sequence>> sequences_;  // In order of arrival; null once retired.

@@ -14,6 +14,8 @@ void EngineCore::SettleMasks() {
   for (auto& sequence : sequences_) {
     if (sequence->mask == nullptr || !sequence->mask->is_ready()) continue;
     sequence->awaits_mask = false;
+    // A form that is complete at once: what the client wants of the prompt comes first.
+    if (!sequence->is_prompt_done && sequence->mask->status().ok()) continue;
     if (EndByMask(sequence.get())) {
       sequence.reset();
     } else if (sequence->generated() > 0 &&

@@ -117,7 +117,7 @@ void EngineCore::Admit(std::span<const Work> work) {
     Sequence& sequence = *sequences_[item.index];
     if (sequence.is_running) continue;
     sequence.is_running = true;
-    if (sequence.request.constraint != nullptr)
+    if (sequence.request.constraint != nullptr && sequence.request.stop.max_tokens > 0)
       sequence.mask = masks_.Begin(std::move(sequence.request.constraint));
     newcomers.push_back(&sequence);
     if (!sequence.shares_prefix) continue;

@@ -109,6 +109,38 @@ TEST(EngineMasks, TheOutputKeepsToItsFormAndEndsWithIt) {
   EXPECT_EQ(answer->finish->generated_tokens, 5);
 }
 
+TEST(EngineMasks, AFormThatIsCompleteAtOnceEndsBehindThePrompt) {
+  for (const size_t length : {5, 64, 65, 200}) {  // Steps of 64 rows.
+    CoreHarness harness;
+    Request request = Ask(std::make_shared<OneOf>(std::vector<std::string>{""}));
+    request.prompt = Prompt(length);
+    request.prompt_logprobs = 0;
+    const auto answer = harness.Add(std::move(request));
+    harness.Run();
+    ASSERT_TRUE(answer->prompt.has_value());
+    EXPECT_EQ(answer->prompt->size(), length - 1);
+    EXPECT_EQ(answer->finish->reason, FinishReason::kStop);
+    EXPECT_EQ(answer->finish->generated_tokens, 0);
+  }
+}
+
+TEST(EngineMasks, AMaskThatNobodyWantsAnyMoreIsNotComputed) {
+  auto shut = std::make_shared<OneOf>(std::vector<std::string>{"hello"});
+  auto other = std::make_shared<OneOf>(std::vector<std::string>{"hello"});
+  auto last = std::make_shared<OneOf>(std::vector<std::string>{"hello"});
+  shut->Shut();
+  MaskWorker worker(300, 1, {});
+  const auto busy = worker.Begin(shut);
+  while (shut->asked() == 0) std::this_thread::yield();
+  worker.Discard(worker.Begin(other));
+  const auto wanted = worker.Begin(last);
+  shut->Open();
+  worker.Wait(*wanted, std::chrono::steady_clock::now() + std::chrono::seconds(60));
+  EXPECT_TRUE(wanted->is_ready());
+  EXPECT_EQ(last->asked(), 1);
+  EXPECT_EQ(other->asked(), 0);
+}
+
 TEST(EngineMasks, WhereItMayEndTheModelDecides) {
   for (const bool ends : {true, false}) {
     testing::FakeSessionOptions options;

@@ -220,7 +220,7 @@ TEST(Engine, WhoIsRefusedHearsWhenToComeBack) {
     return Status();
   };
   auto started = Engine::Start(std::make_unique<FakeSession>(std::move(options)),
-                               {.max_running = 1, .queue_length = 2}, clock);
+                               {.max_running = 1, .queue_length = 6}, clock);
   ASSERT_TRUE(started.has_value());
   const std::unique_ptr<Engine>& engine = *started;
   EXPECT_EQ(engine->retry_after(), std::chrono::seconds(1)) << "nothing is known";
@@ -232,9 +232,13 @@ TEST(Engine, WhoIsRefusedHearsWhenToComeBack) {
   const auto running = std::make_shared<Waiter>();
   ASSERT_TRUE(engine->Submit(MakeRequest(running, 1)).has_value());
   gate->AwaitWaiter();
-  std::vector<Request> requests;
-  for (int i = 0; i < 6; ++i) requests.push_back(MakeRequest(std::make_shared<Waiter>(), 1));
-  const auto refused = engine->SubmitAll(std::move(requests));
+  const auto submit = [&](int count) {
+    std::vector<Request> requests;
+    while (count-- > 0) requests.push_back(MakeRequest(std::make_shared<Waiter>(), 1));
+    return engine->SubmitAll(std::move(requests));
+  };
+  ASSERT_TRUE(submit(4).has_value());
+  const auto refused = submit(6);
   ASSERT_FALSE(refused.has_value());
   // Four or five too many (the running one may still count as waiting), three seconds each.
   const int64_t wait_s = engine->retry_after().count();
@@ -273,8 +277,8 @@ TEST(Engine, TheDefaultQueueTakesAsManyAsItsLimitSays) {
     for (int64_t i = 0; i < count; ++i) requests.push_back(MakeRequest(waiter, 1));
     const auto ids = engine->SubmitAll(std::move(requests));
     EXPECT_EQ(ids.has_value(), count <= kQueueLengthDefault) << count;
-    if (!ids.has_value()) {
-      EXPECT_EQ(ids.error().code(), Code::kResourceExhausted);
+    if (!ids.has_value()) {  // It would never fit: no reason to come again.
+      EXPECT_EQ(ids.error().code(), Code::kInvalidArgument);
     }
   }
 }
@@ -284,7 +288,7 @@ TEST(Engine, SubmitAllTakesAllOrNone) {
   const auto waiter = std::make_shared<Waiter>();
   std::vector<Request> three;
   for (int i = 0; i < 3; ++i) three.push_back(MakeRequest(waiter, 3));
-  EXPECT_EQ(engine->SubmitAll(std::move(three)).error().code(), Code::kResourceExhausted);
+  EXPECT_EQ(engine->SubmitAll(std::move(three)).error().code(), Code::kInvalidArgument);
   std::vector<Request> bad;
   bad.push_back(MakeRequest(waiter, 3));
   bad.push_back(MakeRequest(waiter, 0));

@@ -60,6 +60,7 @@ void MaskWorker::Wait(const SequenceMask& mask, std::chrono::steady_clock::time_
 void MaskWorker::Discard(std::shared_ptr<SequenceMask> mask) {
   {
     const std::lock_guard lock(mutex_);
+    mask->is_discarded_ = true;
     garbage_.push_back(std::move(mask));
   }
   work_.notify_one();
@@ -96,9 +97,9 @@ void MaskWorker::Run() {
     } else {
       const std::shared_ptr<SequenceMask> mask = std::move(queue_.front());
       queue_.pop_front();
+      if (mask->is_discarded_) continue;  // The sequence was cancelled; `garbage_` has it, too.
       lock.unlock();
-      // The engine has let go of it: the sequence was cancelled.
-      if (mask.use_count() > 1) mask->Work();
+      mask->Work();
       lock.lock();
       mask->is_ready_.store(true, std::memory_order_release);
       lock.unlock();

@@ -48,6 +48,7 @@ class SequenceMask {
   TokenConstraint::Next next_;
   Status status_;
   std::atomic<bool> is_ready_ = false;
+  bool is_discarded_ = false;  // Under the worker's mutex.
 };
 
 class MaskWorker {

@@ -68,13 +68,16 @@ class Planner {
       const SequenceView& view = views_[i];
       if (view.is_running || !view.is_ready) continue;
       // A prompt must fit as a whole, or it would only be preempted half way. Shared pages that
-      // nobody uses now are there, but cannot be given up any more.
-      int64_t pages =
-          PagesFor(view.tokens, limits_.page_tokens) - view.shared_pages + view.idle_pages;
-      if (!Fits(pages)) {
-        if (!TakeFromLowerPriority(i)) return;
-        pages = PagesFor(view.tokens, limits_.page_tokens);  // None may be left to share.
+      // nobody uses now are there, but cannot be given up any more. Once somebody is preempted his
+      // pages count as free: nobody is admitted on the promise of sharing them, before or after.
+      int64_t shared = decision_.preempt.empty() ? view.shared_pages - view.idle_pages : 0;
+      const int64_t all = PagesFor(view.tokens, limits_.page_tokens);
+      if (!Fits(all - shared)) {
+        if (has_promised_ || !TakeFromLowerPriority(i)) return;
+        shared = 0;
       }
+      has_promised_ = has_promised_ || shared > 0;
+      const int64_t pages = all - shared;
       // Reserve what the rest of the prompt needs, so that the next newcomer does not take it.
       pages_left_ -= pages;
       ++running_;
@@ -233,6 +236,7 @@ class Planner {
   int64_t budget_ = 0;  // Rows left for prompts.
   int64_t running_ = 0;
   bool is_decoding_ = false;
+  bool has_promised_ = false;  // A newcomer counts on pages that others use.
   Decision decision_;
 };
 

@@ -217,6 +217,21 @@ TEST(Schedule, APriorityTakesPagesOnlyIfTheyAreEnough) {
   EXPECT_EQ(kept.work, (std::vector<Work>{{1, 1}}));
 }
 
+TEST(Schedule, NobodySharesPagesThatOneStepTakesAway) {
+  SequenceView sharer = Waiting(1, 192), other = Waiting(2, 192), victim = Running(3, 170, 160, 10);
+  sharer.computed = 160;
+  sharer.shared_pages = 10;  // The victim's.
+  victim.priority = 10;
+  // Two pages for the sharer leave eight of ten, and the victim's ten must stay.
+  const Decision before = Schedule({sharer, other, victim}, {512, 8, 16, 10, {}});
+  EXPECT_TRUE(before.preempt.empty());
+  EXPECT_EQ(before.work, (std::vector<Work>{{0, 32}, {2, 10}}));
+  // The other way round they are taken, and what is free then is not enough for both.
+  const Decision after = Schedule({other, sharer, victim}, {512, 8, 16, 10, {}});
+  EXPECT_EQ(after.preempt, (std::vector<size_t>{2}));
+  EXPECT_EQ(after.work, (std::vector<Work>{{0, 192}}));
+}
+
 TEST(Schedule, DraftsTakeWhatIsLeft) {
   SequenceView first = Running(1, 10, 9, 1), second = Running(2, 16, 15, 1);
   first.drafts = second.drafts = 4;

@@ -49,6 +49,16 @@ void Resume(const Context& context, std::string_view id, uint64_t after, const R
 }  // namespace
 
 void HandleResume(const Context& context, const net::Request& request, const Reply& reply) {
+  // HEAD comes with GET; it must not take the stream from its reader.
+  if (request.method != "GET") {
+    net::Response response = openai::ErrorResponse({.http_status = 405,
+                                                    .message = "events can be had with GET only",
+                                                    .type = "invalid_request_error",
+                                                    .param = {},
+                                                    .code = "method_not_allowed"});
+    response.headers.Set("allow", "GET");
+    return (void)reply.Send(std::move(response));
+  }
   const std::string_view id = request.Param("id");
   std::string_view last = request.headers.Find("last-event-id").value_or("0");
   if (last.starts_with(id) && last.size() > id.size() && last[id.size()] == ':')

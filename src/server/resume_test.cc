@@ -72,6 +72,7 @@ TEST(Resume, ACompleteAnswerIsGoneOnWithFromAnyEvent) {
       EXPECT_EQ(rest.status, 200);
       EXPECT_EQ(DataFrom(Events(rest.body), 0), DataFrom(whole, last)) << id;
     }
+  EXPECT_EQ(server.Call("HEAD", target).status, 405) << "it would take the events from a reader";
   const net::Response again =
       server.Call("POST", kPath, Body(kResumable), {{"Last-Event-ID", whole[2].id}});
   EXPECT_EQ(DataFrom(Events(again.body), 0), DataFrom(whole, 3)) << "as clients that repeat";
@@ -171,7 +172,7 @@ TEST(Resume, StreamsAreKeptUpToTheLimit) {
 
 TEST(Resume, ARefusedRequestLeavesNoStream) {
   Brake brake;
-  Server server(brake.Options(), {}, {.max_running = 1, .queue_length = 1});
+  Server server(brake.Options(), {}, {.max_running = 1, .queue_length = 2});
   std::thread running([&] { server.Call("POST", kPath, Body("", "\"ignore_eos\":true")); });
   brake.AwaitStep();
   for (size_t i = 0; i <= kResumeStreamsMax; ++i)

@@ -440,7 +440,7 @@ TEST(Service, CorsHeadersAreSentWhereAskedFor) {
 
 TEST(Service, AFullQueueIs429WithRetryAfter) {
   Brake brake;
-  Server server(brake.Options(), {}, {.max_running = 1, .queue_length = 1});
+  Server server(brake.Options(), {}, {.max_running = 1, .queue_length = 2});
   std::vector<std::thread> clients;
   clients.emplace_back([&] { server.Post("/v1/completions", Completion("\"max_tokens\":2")); });
   brake.AwaitStep();
@@ -448,6 +448,9 @@ TEST(Service, AFullQueueIs429WithRetryAfter) {
   EXPECT_EQ(refused.status, 429);
   EXPECT_EQ(refused.headers.Find("retry-after"), "1") << "no rate is known yet";
   EXPECT_THAT(refused.body, HasSubstr("queue"));
+  const net::Response never = server.Call("POST", "/v1/completions", Completion("\"n\":3"));
+  EXPECT_EQ(never.status, 400) << "it would not fit into an empty queue";
+  EXPECT_THAT(never.body, HasSubstr("--queue-length"));
   brake.Release();
   for (std::thread& client : clients) client.join();
 }

@@ -224,8 +224,8 @@ TEST_F(Keys, ConcurrencyIsFreeAgainWithTheAnswer) {
 TEST_F(Keys, AFullQueueTakesNothingFromTheKey) {
   Brake brake;
   Server server(brake.Options(), Options({Entry("alice", R"("tpm":1000,"concurrency":9)")}),
-                {.max_running = 1, .queue_length = 1});
-  std::thread first([&] {
+                {.max_running = 1, .queue_length = 2});
+  std::thread first([&] {  // In its first step it still counts as one that waits.
     server.Call("POST", "/v1/completions", Completion("\"max_tokens\":2"), As("alice-key"));
   });
   brake.AwaitStep();

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/anthropic/endpoints.h"
 
-#include <fmt/format.h>
-
 #include <memory>
 #include <utility>
 #include <vector>
@@ -23,26 +21,18 @@ void Refuse(const openai::ApiError& error, const Reply& reply) {
   (void)reply.Send(ErrorResponse(error, reply.request_id()));
 }
 
-/// Parts of that API which are asked for by header are not here.
-void WarnOfBetas(const net::Request& request, std::vector<openai::Warning>* warnings) {
-  if (const auto beta = request.headers.Find("anthropic-beta"))
-    warnings->push_back({"unknown_field", "anthropic-beta",
-                         fmt::format("the header anthropic-beta ({:.100}) was ignored", *beta)});
-}
-
 }  // namespace
 
 void HandleMessages(const Context& context, const net::Request& request, const Reply& reply) {
   const TimePoint arrival = context.clock->Now();
-  auto parsed = ReadMessageRequest(request.body, context.model, context.specials,
-                                   context.clock->UnixSeconds());
+  auto parsed =
+      ReadMessageRequest(request, context.model, context.specials, context.clock->UnixSeconds());
   if (!parsed.has_value()) return Refuse(parsed.error(), reply);
   openai::GenerationFields& fields = parsed->chat.fields;
   const std::vector<engine::TokenId>& prompt = parsed->chat.prompt.ids;
   if (const auto error = openai::CheckLength(openai::Length(prompt), fields.max_tokens,
                                              context.engine->max_sequence_tokens(), "messages"))
     return Refuse(*error, reply);
-  WarnOfBetas(request, &fields.warnings);
   context.warnings->Add(fields.warnings);
   std::vector<ChoiceSpec> choices;
   choices.push_back(openai::MakeChoice(context, fields, prompt, 0, *fields.max_tokens, 0, arrival));
@@ -64,9 +54,8 @@ void HandleMessages(const Context& context, const net::Request& request, const R
 
 void HandleCountTokens(const Context& context, const net::Request& request, const Reply& reply) {
   auto parsed =
-      ReadCountRequest(request.body, context.model, context.specials, context.clock->UnixSeconds());
+      ReadCountRequest(request, context.model, context.specials, context.clock->UnixSeconds());
   if (!parsed.has_value()) return Refuse(parsed.error(), reply);
-  WarnOfBetas(request, &parsed->warnings);
   context.warnings->Add(parsed->warnings);
   json::Object answer{{"input_tokens", parsed->prompt_tokens}};
   if (!parsed->warnings.empty()) answer["warnings"] = openai::WarningsBody(parsed->warnings);

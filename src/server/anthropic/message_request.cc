@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/anthropic/message_request.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "server/anthropic/fields.h"
@@ -31,15 +33,23 @@ constexpr chat::FieldName kClients[] = {{"stop", "stop_sequences"},
                                         {"thinking_token_budget", "thinking"},
                                         {"response_format", "output_config"}};
 
-ApiResult<AskedChat> ReadAsked(std::string_view text, unsigned api, const ServedModel& model,
+/// Parts of that API which are asked for by header are not here.
+void WarnOfBetas(const net::Request& request, std::vector<openai::Warning>* warnings) {
+  if (const auto beta = request.headers.Find("anthropic-beta"))
+    warnings->push_back({"unknown_field", "anthropic-beta",
+                         fmt::format("the header anthropic-beta ({:.100}) was ignored", *beta)});
+}
+
+ApiResult<AskedChat> ReadAsked(const net::Request& request, unsigned api, const ServedModel& model,
                                json::Object* body) {
-  auto checked = openai::ReadBody(text, MessageFields(), api, /*needs_model=*/true, model);
+  auto checked = openai::ReadBody(request.body, MessageFields(), api, /*needs_model=*/true, model);
   if (!checked.has_value()) return std::unexpected(std::move(checked).error());
   *body = std::move(checked->body);
   AskedChat asked{.body = chat::InChatWords(*body, kSame),
                   .messages = {},
                   .tools = {},
                   .warnings = std::move(checked->warnings)};
+  WarnOfBetas(request, &asked.warnings);
   if (api == kMessages && json::Find(*body, "max_tokens") == nullptr)
     return std::unexpected(BadField("max_tokens", "the field max_tokens is missing"));
   for (chat::Problem problem : {ReadThinking(*body, model, &asked.body),
@@ -57,11 +67,11 @@ ApiResult<AskedChat> ReadAsked(std::string_view text, unsigned api, const Served
 
 }  // namespace
 
-ApiResult<MessageRequest> ReadMessageRequest(std::string_view text, const ServedModel& model,
+ApiResult<MessageRequest> ReadMessageRequest(const net::Request& request, const ServedModel& model,
                                              const text::SpecialTokens& specials,
                                              int64_t now_unix_seconds) {
   json::Object body;
-  auto asked = ReadAsked(text, kMessages, model, &body);
+  auto asked = ReadAsked(request, kMessages, model, &body);
   if (!asked.has_value()) return std::unexpected(std::move(asked).error());
   auto made = openai::MakeChatRequest(*std::move(asked), model, specials, now_unix_seconds);
   if (!made.has_value())
@@ -70,11 +80,11 @@ ApiResult<MessageRequest> ReadMessageRequest(std::string_view text, const Served
   return MessageRequest{.chat = *std::move(made), .omits_thinking = OmitsThinking(body)};
 }
 
-ApiResult<CountRequest> ReadCountRequest(std::string_view text, const ServedModel& model,
+ApiResult<CountRequest> ReadCountRequest(const net::Request& request, const ServedModel& model,
                                          const text::SpecialTokens& specials,
                                          int64_t now_unix_seconds) {
   json::Object body;
-  auto asked = ReadAsked(text, kCountTokens, model, &body);
+  auto asked = ReadAsked(request, kCountTokens, model, &body);
   if (!asked.has_value()) return std::unexpected(std::move(asked).error());
   const auto prompt = openai::MakeChatPrompt(&*asked, model, specials, now_unix_seconds);
   if (!prompt.has_value()) return std::unexpected(prompt.error());

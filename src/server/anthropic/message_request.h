@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "net/http.h"
 #include "server/openai/chat_request.h"
 
 namespace tessera::server::anthropic {
@@ -19,7 +20,7 @@ struct MessageRequest {
 };
 
 /// Parses, checks, renders, tokenises.
-openai::ApiResult<MessageRequest> ReadMessageRequest(std::string_view body,
+openai::ApiResult<MessageRequest> ReadMessageRequest(const net::Request& request,
                                                      const ServedModel& model,
                                                      const text::SpecialTokens& specials,
                                                      int64_t now_unix_seconds);
@@ -28,7 +29,8 @@ struct CountRequest {
   int64_t prompt_tokens = 0;
   std::vector<openai::Warning> warnings;
 };
-openai::ApiResult<CountRequest> ReadCountRequest(std::string_view body, const ServedModel& model,
+openai::ApiResult<CountRequest> ReadCountRequest(const net::Request& request,
+                                                 const ServedModel& model,
                                                  const text::SpecialTokens& specials,
                                                  int64_t now_unix_seconds);
 

@@ -30,16 +30,17 @@ void Check(const tessera::server::openai::ApiError& error) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const std::string_view body(reinterpret_cast<const char*>(data), size);
+  tessera::net::Request asked;
+  asked.body.assign(reinterpret_cast<const char*>(data), size);
   static const tessera::text::SpecialTokens specials(*Model().tokenizer);
-  const auto request = anthropic::ReadMessageRequest(body, Model(), specials, 0);
+  const auto request = anthropic::ReadMessageRequest(asked, Model(), specials, 0);
   if (request.has_value()) {
     TESSERA_CHECK(!request->chat.prompt.ids.empty());
     TESSERA_CHECK(request->chat.fields.max_tokens.has_value());
   } else {
     Check(request.error());
   }
-  const auto count = anthropic::ReadCountRequest(body, Model(), specials, 0);
+  const auto count = anthropic::ReadCountRequest(asked, Model(), specials, 0);
   if (!count.has_value()) Check(count.error());
   return 0;
 }

@@ -154,6 +154,13 @@ TEST(Messages, WarningsAreInTheBodyAndStrictRefusesThem) {
   const net::Response beta =
       server.Call("POST", kPath, Hi(), {{"anthropic-beta", "files-api-2025-04-14"}});
   EXPECT_THAT(beta.body, HasSubstr("anthropic-beta"));
+  std::string strict = Hi();
+  strict.insert(1, R"("strict":true,)");
+  const net::Response refused =
+      server.Call("POST", kPath, strict, {{"anthropic-beta", "files-api-2025-04-14"}});
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_THAT(refused.body, HasSubstr("anthropic-beta"));
+  EXPECT_EQ(server.Call("POST", kPath, strict).status, 200);
 }
 
 TEST(Messages, BadInputNamesTheField) {

@@ -26,6 +26,7 @@ class Responder : public GenerationListener {
       : request_(std::move(request)),
         reply_(std::move(reply)),
         stream_(std::move(stream)),
+        has_warnings_(!request_.warnings.empty()),
         collected_(request_.prompts.size()) {
     for (size_t i = 0; i < request_.prompts.size(); ++i)
       prompt_of_.insert(prompt_of_.end(), static_cast<size_t>(request_.prompts[i].num_beams), i);
@@ -37,9 +38,7 @@ class Responder : public GenerationListener {
 
   void OnDelta(size_t choice, engine::OutputDelta delta) override {
     if (stream_ != nullptr) {
-      if (!delta.text.empty())
-        stream_->SendData(json::Serialize(json::Object{
-            {"rid", request_.prompts[choice].rid}, {"index", choice}, {"text", delta.text}}));
+      if (!delta.text.empty()) SendText(choice, delta.text);
       return;
     }
     Collected& collected = collected_[prompt_of_[choice]][answer_of_[choice]];
@@ -51,6 +50,7 @@ class Responder : public GenerationListener {
 
   void OnDone(const GenerationTotals&) override {
     if (stream_ != nullptr) {
+      if (has_warnings_) SendText(0, "");  // Of an answer without text.
       stream_->SendData("[DONE]");
       stream_->Finish();
     } else {
@@ -73,6 +73,14 @@ class Responder : public GenerationListener {
   }
 
  private:
+  /// The first event has the warnings.
+  void SendText(size_t choice, std::string_view text) {
+    json::Object event{{"rid", request_.prompts[choice].rid}, {"index", choice}, {"text", text}};
+    if (std::exchange(has_warnings_, false))
+      event["warnings"] = openai::WarningsBody(request_.warnings);
+    stream_->SendData(json::Serialize(event));
+  }
+
   struct Collected {
     std::string text;
     json::Array ids;
@@ -114,6 +122,7 @@ class Responder : public GenerationListener {
   const GenerateRequest request_;
   const Reply reply_;
   const std::shared_ptr<EventStream> stream_;
+  bool has_warnings_;                              // To be sent yet, in a stream.
   std::vector<std::vector<Collected>> collected_;  // [prompts][answers]
   std::vector<size_t> prompt_of_, answer_of_;      // [choices]
 };

@@ -103,6 +103,11 @@ TEST(Generate, UnknownFieldsAreWarnedAbout) {
   ASSERT_EQ(body.at("warnings").as_array().size(), 2u);
   EXPECT_EQ(body.at("warnings").at(0).at("param").as_string(), "foo");
   EXPECT_EQ(body.at("warnings").at(1).at("param").as_string(), "bar");
+  const auto streamed = service.Stream(
+      "/generate", R"({"text":"x\n","foo":1,"stream":true,"sampling_params":{"temperature":0}})");
+  EXPECT_EQ(Parsed(streamed.front()).at("warnings").at(0).at("param").as_string(), "foo");
+  for (size_t i = 1; i + 1 < streamed.size(); ++i)
+    EXPECT_FALSE(Parsed(streamed[i]).as_object().contains("warnings"));
 }
 
 TEST(Generate, BadRequestsSayWhy) {
