@@ -45,22 +45,42 @@ esac
 [ -x "$HOME/.cargo/bin/cargo" ] && PATH="$HOME/.cargo/bin:$PATH"
 cargo_is_new_enough || wanted+=(cargo-web rustc-web)
 
+as_root=()
+[ "$(id -u)" -eq 0 ] || as_root=(sudo)
+
+# Prometheus' checker of metrics and rules. Its package would also start a server: only the tool is
+# taken out of it.
+fetch_promtool() {
+  local root bin work
+  root=$(cd "$(dirname "$0")/.." && pwd)
+  bin=$root/.cache/bin
+  if command -v promtool >/dev/null || [ -x "$bin/promtool" ]; then return 0; fi
+  echo "setup: fetching promtool into .cache/bin"
+  work=$(mktemp -d)
+  download() { (cd "$work" && apt-get download -q -o APT::Sandbox::User=root prometheus) >/dev/null; }
+  # The lists of packages may be missing or old.
+  download 2>/dev/null || { "${as_root[@]}" apt-get update -q >/dev/null && download; } ||
+    fail "promtool could not be fetched: apt-get download prometheus"
+  dpkg-deb -x "$work"/prometheus_*.deb "$work"
+  mkdir -p "$bin"
+  mv "$work/usr/bin/promtool" "$bin/promtool"
+  rm -rf "$work"
+}
+
 missing=($(missing_of "${wanted[@]}"))
 if [ ${#missing[@]} -eq 0 ]; then
   echo "setup: all ${#wanted[@]} packages are installed"
+  [ "$set_name" != test ] || fetch_promtool
   exit 0
 fi
 . /etc/os-release
 [ "${ID:-}" = debian ] && [ "${VERSION_ID:-}" = 12 ] ||
   echo "setup: made for Debian 12, this is ${PRETTY_NAME:-unknown}; trying anyway"
-as_root=()
-if [ "$(id -u)" -ne 0 ]; then
-  command -v sudo >/dev/null || fail "needs root to install: ${missing[*]}"
-  as_root=(sudo)
-fi
+[ "$(id -u)" -eq 0 ] || command -v sudo >/dev/null || fail "needs root to install: ${missing[*]}"
 echo "setup: installing ${missing[*]}"
 export DEBIAN_FRONTEND=noninteractive
 "${as_root[@]}" apt-get update -q >/dev/null ||
   fail "apt-get update failed; is the package mirror reachable?"
 "${as_root[@]}" apt-get install -q -y --no-install-recommends "${missing[@]}" >/dev/null ||
   fail "apt-get install failed; run it by hand to see why: apt-get install ${missing[*]}"
+[ "$set_name" != test ] || fetch_promtool

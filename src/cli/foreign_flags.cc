@@ -50,6 +50,7 @@ constexpr ForeignFlag kForeignFlags[] = {
     {"--generation-config",
      "sampling defaults come from the model's generation_config.json; requests override them"},
     {"--swap-space --cpu-offload-gb", "weights and KV cache are in memory already: leave it out"},
+    {"--otlp-traces-endpoint", "use --otlp-endpoint with the http address of a collector"},
     {"--disable-log-requests --disable-log-stats --uvicorn-log-level",
      "use --log-level and --log-format"},
     {"--allowed-origins", "name it --cors-origin ORIGIN"},

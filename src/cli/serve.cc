@@ -23,7 +23,9 @@
 #include "cli/verbs.h"
 
 #include "base/log.h"
+#include "base/process_memory.h"
 #include "base/thread.h"
+#include "bundle/manifest.h"
 #include "engine/engine.h"
 #include "server/service.h"
 
@@ -44,6 +46,7 @@ struct Options {
   std::string cors_origin;
   std::string tls_certificate, tls_key;
   std::vector<std::string> metrics_compat = {"vllm"};
+  std::string otlp_endpoint;
   std::string tool_call_parser = "auto";
   std::string reasoning_parser = "none";
   int64_t max_batch = engine::kMaxRunningDefault;
@@ -142,6 +145,12 @@ Result<server::MetricsNames> MetricsNamesOf(const std::vector<std::string>& word
       .vllm = has("vllm"), .tgi = has("tgi"), .llamacpp = has("llamacpp"), .sglang = has("sglang")};
 }
 
+Result<server::otlp::Endpoint> TracesEndpoint(const std::string& url) {
+  auto endpoint = server::otlp::ParseEndpoint(url);
+  if (!endpoint.has_value()) return Fail(endpoint.error().WithContext("--otlp-endpoint"));
+  return endpoint;
+}
+
 Result<server::ServiceOptions> MakeServiceOptions(const Options& options) {
   server::ServiceOptions service;
   service.api.access = {.api_keys = options.api_keys, .key_file = options.key_file};
@@ -149,6 +158,12 @@ Result<server::ServiceOptions> MakeServiceOptions(const Options& options) {
     service.api.access.api_keys.push_back(*key);
   service.api.cors_origin = options.cors_origin;
   TESSERA_ASSIGN_OR_RETURN(service.api.metrics_names, MetricsNamesOf(options.metrics_compat));
+  const std::string traces = options.otlp_endpoint.empty()
+                                 ? Environment("OTEL_EXPORTER_OTLP_ENDPOINT").value_or("")
+                                 : options.otlp_endpoint;
+  if (!traces.empty()) {
+    TESSERA_ASSIGN_OR_RETURN(service.traces, TracesEndpoint(traces));
+  }
   service.http.host = options.host;
   service.http.port = options.port;
   service.http.worker_threads = options.http_threads;
@@ -170,6 +185,23 @@ Result<int64_t> PrefixCachePages(const std::optional<uint64_t>& bytes,
         "switches the cache off",
         *bytes, shape.page_tokens, page_bytes)));
   return static_cast<int64_t>(*bytes / page_bytes);
+}
+
+/// Whose the large parts of the process's memory are, for the metrics page.
+std::vector<server::OwnedMemory> MemoryOwners(const LoadedModel& loaded) {
+  std::vector<server::OwnedMemory> owners;
+  for (const runtime::HeldMemory& held : loaded.session->memory())
+    owners.push_back({std::string(held.purpose),
+                      {reinterpret_cast<uint64_t>(held.bytes.data()), held.bytes.size()},
+                      held.is_file});
+  const auto tables = MappingsOf(loaded.bundle / bundle::kTokenizerTableFile);
+  if (!tables.has_value()) return owners;  // It is read whole then, and heap.
+  for (const AddressRange& range : *tables) owners.push_back({"tokenizer", range, true});
+  return owners;
+}
+
+double SecondsSince(TimePoint begin) {
+  return Seconds(Clock::Real().Now() - begin);
 }
 
 void PrintServing(const Options& options, const server::ServedModel& model,
@@ -199,9 +231,12 @@ Status Serve(const Options& options) {
        options.load.model.empty() ? options.load.bundle : options.load.model);
   LoadOptions load = options.load;
   load.kv.max_sequences = std::min(kDefaultFullSequences, options.max_batch);
+  const TimePoint load_begin = Clock::Real().Now();
   TESSERA_ASSIGN_OR_RETURN(LoadedModel loaded, LoadModel(load));
+  const double model_seconds = SecondsSince(load_begin);
   const runtime::ModelShape shape = loaded.session->shape();
   TESSERA_ASSIGN_OR_RETURN(server::ServedModel model, MakeServedModel(options, &loaded));
+  model.memory = MemoryOwners(loaded);
   engine::EngineOptions engine_options;
   engine_options.max_running = options.max_batch;
   engine_options.queue_length = options.queue_length;
@@ -209,8 +244,10 @@ Status Serve(const Options& options) {
   engine_options.target_itl = std::chrono::milliseconds(options.target_itl_ms);
   TESSERA_ASSIGN_OR_RETURN(engine_options.prefix_cache_pages,
                            PrefixCachePages(options.prefix_cache_bytes, shape));
+  const TimePoint engine_begin = Clock::Real().Now();
   TESSERA_ASSIGN_OR_RETURN(
       auto engine, engine::Engine::Start(std::move(loaded.session), engine_options, Clock::Real()));
+  model.load_seconds = {{"model", model_seconds}, {"engine", SecondsSince(engine_begin)}};
   signals.BeginServing();  // Before the line that people and scripts wait for.
   PrintServing(options, model, shape, service->address());
   service->Serve(std::move(model), std::move(engine));
@@ -264,6 +301,10 @@ void AddServe(CLI::App* app, Context* context) {
       ->check(CLI::IsMember({"vllm", "tgi", "llamacpp", "sglang", "none"}))
       ->delimiter(',')
       ->capture_default_str();
+  verb->add_option("--otlp-endpoint", options->otlp_endpoint,
+                   "Collector of traces, such as http://localhost:4318 (else "
+                   "$OTEL_EXPORTER_OTLP_ENDPOINT; none = no traces are sent)")
+      ->check(PlainText());
   verb->add_option("--tool-call-parser", options->tool_call_parser,
                    "How the model writes calls of functions; auto learns it from the chat template")
       ->check(CLI::IsMember(WithNames({"auto"}, text::ToolSyntaxNames())))

@@ -1,16 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/stats.h"
 
-#include <algorithm>
-
 namespace tessera::engine {
-
-void Histogram::Observe(double value) {
-  const auto bucket = std::ranges::lower_bound(bounds_, value) - bounds_.begin();
-  ++counts_[static_cast<size_t>(bucket)];
-  ++count_;
-  sum_ += value;
-}
 
 std::span<const double> LatencyBounds() {
   static constexpr double kBounds[] = {

@@ -8,31 +8,14 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <vector>
 
 #include "base/clock.h"
+#include "base/histogram.h"
 #include "engine/request.h"
 
 namespace tessera::engine {
 
-/// Cumulative only when exported: counts[i] holds values in (bounds[i-1], bounds[i]], the last
-/// element those above every bound.
-class Histogram {
- public:
-  explicit Histogram(std::span<const double> bounds)
-      : bounds_(bounds), counts_(bounds.size() + 1, 0) {}
-  void Observe(double value);
-  std::span<const double> bounds() const { return bounds_; }
-  std::span<const int64_t> counts() const { return counts_; }
-  int64_t count() const { return count_; }
-  double sum() const { return sum_; }
-
- private:
-  std::span<const double> bounds_;  // Static tables only.
-  std::vector<int64_t> counts_;
-  int64_t count_ = 0;
-  double sum_ = 0;
-};
+using tessera::Histogram;
 
 std::span<const double> LatencyBounds();  // Seconds, 1 ms to 2 h.
 std::span<const double> TokenBounds();    // Tokens, 1-2-5 to 2 million.

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "base/status.h"
 
@@ -43,6 +44,7 @@ class Arena {
     return reinterpret_cast<T*>(At(slot));
   }
   uint64_t bytes() const { return planned_; }
+  std::span<const std::byte> memory() const { return {mapping_.data(), mapping_.bytes()}; }
 
  private:
   uint64_t planned_ = 0;

@@ -99,6 +99,7 @@ class Executor {
   std::span<const float> hidden(int64_t rows) const;     // [rows, dims().hidden], if wanted.
   WorkCounters counters() const;                         // Of all workers.
   uint64_t scratch_bytes() const { return arena_.bytes(); }
+  std::span<const std::byte> scratch() const { return arena_.memory(); }
 
   // For the steps (steps/*.cc), which run inside Run() on every worker.
   const bundle::Dims& dims() const { return program_.dims; }

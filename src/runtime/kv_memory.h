@@ -20,6 +20,7 @@ class KvMemory {
 
   int64_t pages() const { return pages_; }
   std::byte* data() const { return memory_.data(); }
+  uint64_t bytes() const { return memory_.bytes(); }
   const kernels::KvLayout& layout() const { return layout_; }
   /// The same memory seen as one KV head a layer, so that a kernel call may serve any part of
   /// one head's group: plane (layer, head) is layer `layer * kv_heads + head` of it.

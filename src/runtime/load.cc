@@ -78,6 +78,14 @@ class CpuSession final : public Session {
             .scratch_bytes = executor_->scratch_bytes()};
   }
 
+  std::vector<HeldMemory> memory() const override {
+    std::vector<HeldMemory> held{{"kv", {kv_->data(), kv_->bytes()}, false},
+                                 {"arena", executor_->scratch(), false}};
+    for (const formats::SourceFile& file : bundle_.archive.files())
+      held.push_back({"weights", file.mapping->bytes(), true});
+    return held;
+  }
+
  private:
   explicit CpuSession(bundle::Bundle bundle) : bundle_(std::move(bundle)) {}
 

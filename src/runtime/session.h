@@ -11,11 +11,13 @@
 // other chunks of the step, the chunking of its own prompt, the page numbers or the thread count.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
@@ -56,6 +58,13 @@ struct SessionStats {
   uint64_t scratch_bytes = 0;   // Reserved for activations and logits.
 };
 
+/// Memory that a session holds as long as it lives, by what it is for.
+struct HeldMemory {
+  std::string_view purpose;  // "weights", "kv", "arena".
+  std::span<const std::byte> bytes;
+  bool is_file = false;  // A mapped file.
+};
+
 class Session {
  public:
   virtual ~Session() = default;
@@ -93,6 +102,9 @@ class Session {
 
   /// Zeros where an implementation does not count.
   virtual SessionStats stats() const { return {}; }
+
+  /// Its large ranges of addresses, resident or not, in whole pages.
+  virtual std::vector<HeldMemory> memory() const { return {}; }
 };
 
 }  // namespace tessera::runtime

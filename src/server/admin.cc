@@ -3,6 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+
+#include "base/log.h"
+#include "base/process_memory.h"
 #include "server/metrics.h"
 #include "server/openai/completion_request.h"
 #include "server/openai/error.h"
@@ -44,6 +48,11 @@ json::Object ModelCard(const Context& context) {
   return card;
 }
 
+template <class T>
+std::optional<T> OrNothing(const Result<T>& result) {
+  return result.has_value() ? std::optional<T>(*result) : std::nullopt;
+}
+
 net::Response JsonResponse(const json::Object& body) {
   return net::Response::Json(200, json::Serialize(body));
 }
@@ -67,14 +76,25 @@ net::Response Version(const Context& context) {
 
 net::Response Metrics(const Context& context) {
   const engine::Stats stats = context.engine->stats();
+  const auto memory = context.memory->Read();
+  const auto process = ReadProcessUse();
   net::Response response;
   response.headers.Set("Content-Type", kMetricsContentType);
   response.body = MetricsPage({.stats = stats,
                                .shape = context.engine->shape(),
                                .model_name = context.model.id,
                                .warnings = context.warnings->Snapshot(),
+                               .calls = context.warnings->calls(),
                                .forms = context.forms->Snapshot(),
                                .grammars = context.model.grammars->counters(),
+                               .serving = context.stats->Snapshot(),
+                               .http = context.http_stats(),
+                               .traces = context.exporter == nullptr ? otlp::ExporterCounters()
+                                                                     : context.exporter->counters(),
+                               .load_seconds = context.model.load_seconds,
+                               .memory = OrNothing(memory),
+                               .process = OrNothing(process),
+                               .log_lines_lost = log::LostLines(),
                                .names = context.options.metrics_names});
   return response;
 }

@@ -5,10 +5,12 @@
 // thread-safe itself.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "base/clock.h"
 #include "engine/engine.h"
+#include "net/server.h"
 #include "server/access/access_control.h"
 #include "server/event_streams.h"
 #include "server/limits.h"
@@ -20,10 +22,16 @@
 #include "server/warning_counters.h"
 #include "text/chat_prompt.h"
 
+namespace tessera::server::otlp {
+class Exporter;
+}
+
 namespace tessera::server {
 
 class FormCounters;
+class MemoryUse;
 class RequestObserver;
+class ServingStats;
 
 struct ApiOptions {
   AccessOptions access{};
@@ -48,6 +56,10 @@ struct Context {
   WarningCounters* warnings = nullptr;
   FormCounters* forms = nullptr;
   const RequestObserver* observer = nullptr;
+  ServingStats* stats = nullptr;
+  const MemoryUse* memory = nullptr;
+  const otlp::Exporter* exporter = nullptr;  // May be null.
+  std::function<net::ServerStats()> http_stats{};
   const Clock* clock = nullptr;
 };
 

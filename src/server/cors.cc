@@ -7,7 +7,7 @@ void AddCorsHeaders(const ApiOptions& options, net::Headers* headers) {
   if (options.cors_origin.empty()) return;
   headers->Set("Access-Control-Allow-Origin", options.cors_origin);
   headers->Set("Access-Control-Expose-Headers",
-               "X-Request-Id, Retry-After, x-ratelimit-limit-requests, "
+               "X-Request-Id, traceresponse, Retry-After, x-ratelimit-limit-requests, "
                "x-ratelimit-remaining-requests, x-ratelimit-reset-requests, "
                "x-ratelimit-limit-tokens, x-ratelimit-remaining-tokens, "
                "x-ratelimit-reset-tokens");

@@ -110,7 +110,10 @@ engine::RequestId Generation::IdOf(size_t choice) {
 void Generation::Cancel(Status why) {
   {
     const std::lock_guard lock(mutex_);
-    if (!cancelled_.has_value()) cancelled_ = std::move(why);
+    if (!cancelled_.has_value()) {
+      cancelled_ = std::move(why);
+      if (setting_.clock != nullptr) cancelled_at_ = setting_.clock->Now();
+    }
   }
   CancelInEngine();
 }
@@ -156,6 +159,7 @@ void Generation::HandleFinish(size_t index, engine::Finish finish) {
   --open_;
   if (failed_) return;
   facts_.Add(finish);
+  CountEnd(finish);
   const bool stopped = choice.is_complete;
   if (!finish.status.ok() && !stopped) return Fail(CauseOf(finish.status));
   Deliver(index, choice.processor->OnEnd());
@@ -172,6 +176,14 @@ void Generation::HandleFinish(size_t index, engine::Finish finish) {
   if (prompts_.size() == 1) totals_.cache_miss = prompts_.front().miss;
   ReportFacts();
   listener_->OnDone(totals_);
+}
+
+void Generation::CountEnd(const engine::Finish& finish) {
+  if (setting_.stats == nullptr) return;
+  if (finish.status.ok()) setting_.stats->CountCacheMiss(finish.cache_miss.reason);
+  if (finish.reason != engine::FinishReason::kCancelled) return;
+  const std::lock_guard lock(mutex_);
+  if (cancelled_.has_value()) setting_.stats->ObserveCancel(setting_.clock->Now() - cancelled_at_);
 }
 
 void Generation::ReportFacts() {

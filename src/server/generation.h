@@ -22,6 +22,7 @@
 #include "engine/output_processor.h"
 #include "server/generation_facts.h"
 #include "server/request_registry.h"
+#include "server/serving_stats.h"
 #include "server/task_thread.h"
 #include "text/grammar.h"
 
@@ -85,6 +86,8 @@ class Generation : public std::enable_shared_from_this<Generation> {
     /// Hears what there is to count, on the task thread, just before OnDone or OnError; may be
     /// null.
     std::function<void(const GenerationFacts&)> on_facts = {};
+    ServingStats* stats = nullptr;  // May be null; with it goes
+    const Clock* clock = nullptr;
   };
   /// While it lasts, the registry knows it by `names`, as its client's. On error nothing was
   /// submitted and the listener hears nothing.
@@ -125,6 +128,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   void CountCached(size_t prompt, const engine::Finish& finish);
   void Fail(const Status& status);
   void ReportFacts();
+  void CountEnd(const engine::Finish& finish);
   void CancelInEngine();
   Status CauseOf(const Status& status);
   engine::RequestId IdOf(size_t choice);
@@ -133,9 +137,10 @@ class Generation : public std::enable_shared_from_this<Generation> {
   const std::unique_ptr<GenerationListener> listener_;
   RequestRegistry::Key registered_ = 0;  // Set before anything is submitted.
 
-  std::mutex mutex_;                    // Guards the next two; held while ids are being made.
+  std::mutex mutex_;                    // Guards the next three; held while ids are being made.
   std::vector<engine::RequestId> ids_;  // Of the requests.
-  std::optional<Status> cancelled_;     // Why.
+  std::optional<Status> cancelled_;     // Why,
+  TimePoint cancelled_at_{};            // and when.
 
   // Task thread only, once submitted.
   std::vector<Choice> choices_;

@@ -29,12 +29,16 @@ inline constexpr size_t kWarningsMax = 16;        // Listed one by one; the rest
 inline constexpr size_t kTraceparentBytesMax = 512;  // Versions to come may be longer than 55.
 inline constexpr size_t kTracestateBytesMax = 512;
 inline constexpr size_t kTracestateMembersMax = 32;
+/// At the end of a drain the collector gets so long for what is left.
+inline constexpr Duration kTraceFlushPatience = std::chrono::seconds(5);
 
 /// A step of the largest batch on the slowest machine we know takes seconds; one of minutes hangs.
 inline constexpr Duration kStuckStep = std::chrono::minutes(2);
 /// /readyz believes a step that is no older, and waits so long for one.
 inline constexpr Duration kReadyStepAge = std::chrono::seconds(30);
 inline constexpr Duration kReadyPatience = std::chrono::seconds(10);
+/// The metrics page believes a reading of the process's memory that is no older.
+inline constexpr Duration kMemoryReadingAge = std::chrono::seconds(1);
 /// A stream that was silent for so long gets a comment.
 inline constexpr Duration kPingInterval = std::chrono::seconds(10);
 

@@ -80,7 +80,9 @@ void AddHistograms(const engine::Stats& stats, MetricsPageBuilder* page) {
                   stats.request_generation_tokens);
   page->Histogram("request_params_max_tokens", "The max_tokens of a request.",
                   stats.request_max_tokens);
-  page->Histogram("iteration_tokens_total", "Tokens computed in one step.", stats.step_tokens);
+  // Ours alone: _total is not for histograms. The other name: metrics_compat.cc.
+  page->Histogram("iteration_tokens", "Tokens computed in one step.", stats.step_tokens,
+                  /*is_ours=*/true);
 }
 
 void AddForms(const MetricsInput& input, MetricsPageBuilder* page) {
@@ -113,6 +115,9 @@ std::string MetricsPage(const MetricsInput& input) {
                 input.warnings, /*is_ours=*/true);
   AddForms(input, &page);
   AddHistograms(input.stats, &page);
+  AddServing(input, &page);
+  AddProcess(input, &page);
+  if (input.names.vllm) AddVllmNames(input, &page);
   if (input.names.tgi) AddTgiNames(input, &page);
   if (input.names.llamacpp) AddLlamaCppNames(input, &page);
   if (input.names.sglang) AddSglangNames(input, &page);

@@ -6,15 +6,22 @@
 // metrics_compat.cc. A few are ours alone. Pure functions; any thread.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/process_memory.h"
 #include "engine/engine.h"
 #include "engine/stats.h"
+#include "net/server.h"
 #include "server/form_check.h"
+#include "server/memory_use.h"
 #include "server/metrics_names.h"
+#include "server/otlp/exporter.h"
+#include "server/serving_stats.h"
+#include "server/warning_counters.h"
 #include "text/grammar_cache.h"
 
 namespace tessera::server {
@@ -24,8 +31,17 @@ struct MetricsInput {
   const runtime::ModelShape& shape;
   std::string_view model_name;
   std::vector<std::pair<std::string, int64_t>> warnings{};  // Of answers, by code.
+  WarningCounters::Calls calls{};
   FormCounters::Counts forms{};
   text::GrammarCache::Counters grammars{};
+  ServingStats::Counts serving{};
+  net::ServerStats http{};
+  otlp::ExporterCounters traces{};
+  std::vector<std::pair<std::string, double>> load_seconds{};  // By phase.
+  // Nothing where the system does not say.
+  std::optional<MemoryUse::Reading> memory{};
+  std::optional<ProcessUse> process{};
+  uint64_t log_lines_lost = 0;
   MetricsNames names{};
 };
 

@@ -2,6 +2,11 @@
 //
 // Names of other servers for what we count: what their dashboards show and we know. A metric whose
 // meaning would differ is left out rather than filled with something similar.
+#include <fmt/format.h>
+
+#include <map>
+#include <tuple>
+
 #include "server/metrics_page.h"
 
 namespace tessera::server {
@@ -26,6 +31,21 @@ double UsedTokens(const MetricsInput& input) {
 }
 
 }  // namespace
+
+void AddVllmNames(const MetricsInput& input, MetricsPageBuilder* page) {
+  page->ForeignHistogram("vllm:iteration_tokens_total", "Tokens computed in one step.",
+                         input.stats.step_tokens, page->ModelLabel());
+  // By class of status, as there.
+  std::map<std::tuple<std::string, std::string, std::string>, int64_t> classes;
+  for (const auto& [kind, count] : input.serving.answers)
+    classes[{kind.route, kind.method, fmt::format("{}xx", kind.status / 100)}] += count;
+  for (const auto& [labels, count] : classes)
+    page->Foreign("http_requests_total", "HTTP answers by handler, method and class of status.",
+                  Kind::Counter, AsDouble(count),
+                  {{"handler", std::get<0>(labels)},
+                   {"method", std::get<1>(labels)},
+                   {"status", std::get<2>(labels)}});
+}
 
 void AddTgiNames(const MetricsInput& input, MetricsPageBuilder* page) {
   const engine::Stats& stats = input.stats;

@@ -14,7 +14,7 @@ using prometheus::MetricFamily;
 using prometheus::MetricType;
 
 /// Cumulative, as the format wants it.
-void Fill(const engine::Histogram& histogram, ClientMetric* metric) {
+void Fill(const tessera::Histogram& histogram, ClientMetric* metric) {
   uint64_t cumulative = 0;
   for (size_t i = 0; i < histogram.counts().size(); ++i) {
     cumulative += static_cast<uint64_t>(histogram.counts()[i]);
@@ -56,10 +56,22 @@ void MetricsPageBuilder::Counters(std::string name, std::string help, std::strin
 }
 
 void MetricsPageBuilder::Histogram(std::string name, std::string help,
-                                   const engine::Histogram& histogram) {
+                                   const tessera::Histogram& histogram, bool is_ours) {
   ClientMetric metric = New({});
   Fill(histogram, &metric);
+  if (is_ours) ours_.push_back(name);
   Add(std::move(name), std::move(help), MetricType::Histogram, {std::move(metric)});
+}
+
+void MetricsPageBuilder::Family(std::string name, std::string help, Kind kind,
+                                std::vector<std::pair<Labels, double>> series) {
+  std::vector<ClientMetric> metrics;
+  for (auto& [labels, value] : series) {
+    metrics.push_back(New(std::move(labels)));
+    (kind == MetricType::Gauge ? metrics.back().gauge.value : metrics.back().counter.value) = value;
+  }
+  ours_.push_back(name);
+  Add(std::move(name), std::move(help), kind, std::move(metrics));
 }
 
 void MetricsPageBuilder::Foreign(std::string name, std::string help, Kind kind, double value,
@@ -76,7 +88,7 @@ void MetricsPageBuilder::Foreign(std::string name, std::string help, Kind kind, 
 }
 
 void MetricsPageBuilder::ForeignHistogram(std::string name, std::string help,
-                                          const engine::Histogram& histogram, Labels labels) {
+                                          const tessera::Histogram& histogram, Labels labels) {
   ClientMetric metric;
   metric.label = std::move(labels);
   Fill(histogram, &metric);

@@ -32,11 +32,15 @@ class MetricsPageBuilder {
   /// One series for each value of `label`.
   void Counters(std::string name, std::string help, std::string label,
                 const std::vector<std::pair<std::string, int64_t>>& values, bool is_ours = false);
-  void Histogram(std::string name, std::string help, const engine::Histogram& histogram);
+  void Histogram(std::string name, std::string help, const tessera::Histogram& histogram,
+                 bool is_ours = false);
+  /// Ours alone, with series of several labels.
+  void Family(std::string name, std::string help, Kind kind,
+              std::vector<std::pair<Labels, double>> series);
 
   // Another server's, by whole name; `labels` are all there are.
   void Foreign(std::string name, std::string help, Kind kind, double value, Labels labels = {});
-  void ForeignHistogram(std::string name, std::string help, const engine::Histogram& histogram,
+  void ForeignHistogram(std::string name, std::string help, const tessera::Histogram& histogram,
                         Labels labels = {});
   Labels ModelLabel() const { return {{"model_name", model_name_}}; }
 
@@ -53,7 +57,13 @@ class MetricsPageBuilder {
   std::vector<std::string> ours_;  // Names without a twin.
 };
 
-// metrics_compat.cc: the names of text-generation-inference, llama.cpp's server and SGLang.
+// metrics_serving.cc: the HTTP side and the process.
+void AddServing(const MetricsInput& input, MetricsPageBuilder* page);
+void AddProcess(const MetricsInput& input, MetricsPageBuilder* page);
+
+// metrics_compat.cc: what vLLM has beyond twins, and the names of text-generation-inference,
+// llama.cpp's server and SGLang.
+void AddVllmNames(const MetricsInput& input, MetricsPageBuilder* page);
 void AddTgiNames(const MetricsInput& input, MetricsPageBuilder* page);
 void AddLlamaCppNames(const MetricsInput& input, MetricsPageBuilder* page);
 void AddSglangNames(const MetricsInput& input, MetricsPageBuilder* page);

@@ -27,11 +27,12 @@ std::shared_ptr<RequestScope> RequestObserver::Open(const net::Request& request,
   record.route = route;
   record.arrival = clock_->Now();
   record.arrival_unix_ns = UnixNanoseconds();
-  return std::make_shared<RequestScope>(std::move(record), clock_,
-                                        [this](const RequestRecord& ended) {
-                                          LogAccess(ended);
-                                          if (also_) also_(ended);
-                                        });
+  return std::make_shared<RequestScope>(
+      std::move(record), clock_, [this](const RequestRecord& ended) {
+        LogAccess(ended);
+        stats_->CountAnswer(ended.route, ended.method, ended.status);
+        if (also_) also_(ended);
+      });
 }
 
 std::vector<log::Field> AccessFields(const RequestRecord& record) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // RequestObserver: opens a record for each HTTP request and, when it is over, writes its line in
-// the log and passes it on. Thread-safe.
+// the log, counts it and passes it on. Thread-safe.
 #pragma once
 
 #include <memory>
@@ -15,19 +15,22 @@
 #include "net/errors.h"
 #include "net/http.h"
 #include "server/request_record.h"
+#include "server/serving_stats.h"
 
 namespace tessera::server {
 
 class RequestObserver {
  public:
-  /// `clock` must outlive the observer, the observer all scopes. `also` may be null.
-  RequestObserver(const Clock* clock, OnRequestEnd also) : clock_(clock), also_(std::move(also)) {}
+  /// `clock` and `stats` must outlive the observer, the observer all scopes. `also` may be null.
+  RequestObserver(const Clock* clock, ServingStats* stats, OnRequestEnd also)
+      : clock_(clock), stats_(stats), also_(std::move(also)) {}
 
   std::shared_ptr<RequestScope> Open(const net::Request& request, std::string_view route,
                                      std::string request_id) const;
 
  private:
   const Clock* const clock_;
+  ServingStats* const stats_;
   const OnRequestEnd also_;
 };
 

@@ -8,12 +8,14 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/json.h"
 #include "engine/engine.h"
 #include "engine/sampling_defaults.h"
 #include "server/dry_breakers.h"
+#include "server/memory_use.h"
 #include "text/chat_format.h"
 #include "text/chat_template.h"
 #include "text/grammar_cache.h"
@@ -43,6 +45,9 @@ struct ServedModel {
   std::shared_ptr<text::GrammarCache> grammars;
   /// Of the model's generation_config; a request's own values go before them.
   engine::SamplingDefaults defaults;
+  /// For the metrics page: whose the process's memory is, and what loading took.
+  std::vector<OwnedMemory> memory;
+  std::vector<std::pair<std::string, double>> load_seconds;
   /// Of `tokenizer`; shared by all copies.
   std::shared_ptr<DryBreakers> dry_breakers = std::make_shared<DryBreakers>();
 };

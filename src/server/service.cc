@@ -5,13 +5,18 @@
 #include <utility>
 
 #include "base/check.h"
+#include "server/limits.h"
 
 namespace tessera::server {
 
 HttpService::HttpService(ApiOptions options, const Clock& clock)
     : options_(std::move(options)),
       clock_(clock),
-      observer_(&clock_, options_.on_request_end),
+      observer_(&clock_, &stats_,
+                [this](const RequestRecord& record) {
+                  if (exporter_ != nullptr) exporter_->Export(record);
+                  if (options_.on_request_end) options_.on_request_end(record);
+                }),
       loading_(MakeLoadingHandler(&options_, &observer_)),
       handler_(&loading_) {}
 
@@ -28,6 +33,10 @@ Result<std::unique_ptr<HttpService>> HttpService::Listen(ServiceOptions options,
       service->tasks_, TaskThread::Start(silence / 10, [raw = service.get(), silence] {
         raw->streams_.Tick(raw->clock_.Now(), silence, raw->options_.resume_grace);
       }));
+  if (options.traces.has_value()) {
+    TESSERA_ASSIGN_OR_RETURN(service->exporter_,
+                             otlp::Exporter::Start({.endpoint = *std::move(options.traces)}));
+  }
   options.http.error_hook = LogRefusals(std::move(options.http.error_hook));
   TESSERA_ASSIGN_OR_RETURN(service->server_, net::Server::Start(std::move(options.http), dispatch));
   return service;
@@ -37,19 +46,25 @@ void HttpService::Serve(ServedModel model, std::unique_ptr<engine::Engine> engin
   TESSERA_CHECK(context_ == nullptr && engine != nullptr && model.tokenizer != nullptr &&
                 model.make_detokenizer);
   engine_ = std::move(engine);
+  memory_ = std::make_unique<MemoryUse>(std::move(model.memory), &clock_);
   text::SpecialTokens specials(*model.tokenizer);
-  context_ = std::make_unique<const Context>(Context{.model = std::move(model),
-                                                     .specials = std::move(specials),
-                                                     .options = options_,
-                                                     .engine = engine_.get(),
-                                                     .tasks = tasks_.get(),
-                                                     .access = access_.get(),
-                                                     .registry = &registry_,
-                                                     .streams = &streams_,
-                                                     .warnings = &warnings_,
-                                                     .forms = &forms_,
-                                                     .observer = &observer_,
-                                                     .clock = &clock_});
+  context_ = std::make_unique<const Context>(
+      Context{.model = std::move(model),
+              .specials = std::move(specials),
+              .options = options_,
+              .engine = engine_.get(),
+              .tasks = tasks_.get(),
+              .access = access_.get(),
+              .registry = &registry_,
+              .streams = &streams_,
+              .warnings = &warnings_,
+              .forms = &forms_,
+              .observer = &observer_,
+              .stats = &stats_,
+              .memory = memory_.get(),
+              .exporter = exporter_.get(),
+              .http_stats = [server = server_.get()] { return server->stats(); },
+              .clock = &clock_});
   serving_ = MakeRouter(context_.get()).AsHandler();
   handler_.store(&serving_, std::memory_order_release);
 }
@@ -77,6 +92,7 @@ Status HttpService::Drain(Duration patience) {
   const Duration left = patience - (clock_.Now() - start);
   // Answers that are made still have to be sent: a moment for that in any case.
   const Status http = server_->Drain(std::max<Duration>(left, std::chrono::seconds(1)));
+  if (exporter_ != nullptr) exporter_->Flush(kTraceFlushPatience);
   return engine.ok() ? http : engine;
 }
 

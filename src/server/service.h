@@ -13,6 +13,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,14 +25,18 @@
 #include "server/access/access_control.h"
 #include "server/context.h"
 #include "server/form_check.h"
+#include "server/memory_use.h"
+#include "server/otlp/exporter.h"
 #include "server/request_observer.h"
 #include "server/served_model.h"
+#include "server/serving_stats.h"
 
 namespace tessera::server {
 
 struct ServiceOptions {
   ApiOptions api;
-  net::ServerOptions http;  // Address, threads, limits, TLS.
+  net::ServerOptions http;                 // Address, threads, limits, TLS.
+  std::optional<otlp::Endpoint> traces{};  // Where spans are sent; nothing: nowhere.
 };
 
 class HttpService {
@@ -66,7 +71,11 @@ class HttpService {
   const ApiOptions options_;
   const Clock& clock_;
   std::unique_ptr<AccessControl> access_;
-  const RequestObserver observer_;  // Before all that may end a request.
+  // Before all that may end a request.
+  ServingStats stats_;
+  std::unique_ptr<otlp::Exporter> exporter_;  // Null: no traces are sent.
+  const RequestObserver observer_;
+  std::unique_ptr<MemoryUse> memory_;
   // Before the engine and the task thread, as their last events still reach them.
   RequestRegistry registry_;
   EventStreams streams_;

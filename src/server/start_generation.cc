@@ -32,7 +32,9 @@ std::optional<openai::ApiError> StartGeneration(const Context& context, const Re
   auto started = Generation::Start({.engine = context.engine,
                                     .tasks = context.tasks,
                                     .registry = context.registry,
-                                    .on_facts = std::move(on_facts)},
+                                    .on_facts = std::move(on_facts),
+                                    .stats = context.stats,
+                                    .clock = context.clock},
                                    std::move(ids), std::move(choices), std::move(listener));
   if (!started.has_value()) {
     if (started.error().code() == Code::kResourceExhausted)
@@ -40,6 +42,8 @@ std::optional<openai::ApiError> StartGeneration(const Context& context, const Re
     return openai::FromStatus(started.error());
   }
   const std::shared_ptr<Generation> generation = *std::move(started);
+  if (const auto scope = reply.scope())
+    context.stats->ObservePreparation(context.clock->Now() - scope->record().arrival);
   if (stream != nullptr) context.streams->Watch(stream);
   // Weak: neither the connection nor the journal must keep a finished generation alive.
   const auto cancel = [weak = std::weak_ptr<Generation>(generation)] {

@@ -18,7 +18,9 @@ Result<std::shared_ptr<const Grammar>> GrammarCache::Get(GrammarKind kind,
   key += source;
   if (auto known = Find(key)) return known;
   TESSERA_ASSIGN_OR_RETURN(auto vocabulary, Vocabulary());
+  const TimePoint begin = Clock::Real().Now();
   auto compiled = Grammar::Compile(std::move(vocabulary), kind, source);
+  CountCompile(Clock::Real().Now() - begin);
   if (!compiled.has_value()) {
     const std::lock_guard lock(mutex_);
     ++counters_.refused;
@@ -26,6 +28,17 @@ Result<std::shared_ptr<const Grammar>> GrammarCache::Get(GrammarKind kind,
   }
   Store(std::move(key), *compiled);
   return compiled;
+}
+
+std::span<const double> GrammarCache::CompileBounds() {
+  static constexpr double kBounds[] = {0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02,
+                                       0.05,   0.1,    0.2,    0.5,   1,     2,     5,    10};
+  return kBounds;
+}
+
+void GrammarCache::CountCompile(Duration duration) {
+  const std::lock_guard lock(mutex_);
+  counters_.compile_seconds.Observe(Seconds(duration));
 }
 
 Status GrammarCache::Warm() {

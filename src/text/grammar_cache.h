@@ -12,11 +12,14 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "base/clock.h"
+#include "base/histogram.h"
 #include "base/status.h"
 #include "text/grammar.h"
 #include "text/tokenizer.h"
@@ -29,12 +32,14 @@ class GrammarCache {
     size_t grammars = 64;
     size_t source_bytes = 16u << 20;
   };
+  static std::span<const double> CompileBounds();  // Seconds, 100 us to 10 s.
   struct Counters {
     int64_t hits = 0;
     int64_t compiled = 0;
     int64_t refused = 0;  // What did not compile; not kept.
     size_t grammars = 0;
     size_t source_bytes = 0;
+    Histogram compile_seconds{CompileBounds()};  // Of those compiled, and refused.
   };
 
   GrammarCache(std::shared_ptr<const Tokenizer> tokenizer, std::vector<TokenId> eos);
@@ -53,6 +58,7 @@ class GrammarCache {
   };
   Result<std::shared_ptr<const ConstraintVocabulary>> Vocabulary();
   std::shared_ptr<const Grammar> Find(const std::string& key);
+  void CountCompile(Duration duration);
   void Store(std::string key, std::shared_ptr<const Grammar> grammar);
 
   const std::shared_ptr<const Tokenizer> tokenizer_;

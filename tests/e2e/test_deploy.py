@@ -39,12 +39,12 @@ def exported(served: Served) -> dict[str, set[str]]:
 @pytest.mark.parametrize("where,expression", list(expressions()))
 def test_an_expression_names_what_is_exported(exported: dict[str, set[str]], where: str,
                                               expression: str) -> None:
-    used = re.findall(r"(tessera_\w+)(?:\{([^}]*)\})?", expression)
+    used = re.findall(r"((?:tessera|process)_\w+)(?:\{([^}]*)\})?", expression)
     assert used or expression.startswith("up{")
     for name, selector in used:
         assert name in exported
         for label in re.findall(r"(\w+)\s*[=!]", selector):
-            assert label in exported[name] | {"instance"}
+            assert label in exported[name] | {"instance", "job"}
     for labels in re.findall(r"by \(([^)]*)\)", expression):
         known = set().union(*(exported[name] for name, _ in used)) | {"instance"}
         assert set(re.split(r",\s*", labels)) <= known

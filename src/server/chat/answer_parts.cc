@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "server/openai/answer.h"
+#include "server/warning_counters.h"
 
 namespace tessera::server::chat {
 
@@ -78,6 +79,11 @@ std::string AnswerParts::Joined(Part::Kind kind) const {
 bool AnswerParts::EndsInCalls(engine::FinishReason reason) const {
   // Of a call that broke off nobody can make use.
   return has_calls() && !parser_->has_broken_call() && reason != engine::FinishReason::kLength;
+}
+
+void AnswerParts::CountCalls(WarningCounters* counters) const {
+  const bool is_broken = parser_.has_value() && !parser_->problem().empty();
+  if (is_broken || has_calls()) counters->CountCalls(!is_broken);
 }
 
 std::optional<openai::Warning> AnswerParts::ProblemWarning(std::string_view param) const {

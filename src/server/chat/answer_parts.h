@@ -17,6 +17,10 @@
 #include "server/openai/generation_fields.h"
 #include "text/message_parser.h"
 
+namespace tessera::server {
+class WarningCounters;
+}
+
 namespace tessera::server::chat {
 
 class AnswerParts {
@@ -56,6 +60,8 @@ class AnswerParts {
   int64_t reasoning_tokens() const { return reasoning_tokens_; }
   /// What looked like a call and is none; `param` says where the answer has it.
   std::optional<openai::Warning> ProblemWarning(std::string_view param) const;
+  /// What came of its calls, if it made or tried any; once, at the end.
+  void CountCalls(WarningCounters* counters) const;
 
  private:
   std::vector<Step> Take(std::vector<text::MessageEvent> events);

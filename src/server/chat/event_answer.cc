@@ -29,6 +29,7 @@ class EventResponder : public GenerationListener {
 
   void OnDone(const GenerationTotals& totals) override {
     ending_.totals = totals;
+    answer_->parts().CountCalls(counters_);
     if (auto warning = answer_->parts().ProblemWarning(answer_->param())) {
       counters_->Add(std::span(&*warning, 1));
       ending_.warnings.push_back(*std::move(warning));

@@ -164,6 +164,7 @@ class ChatAnswer : public Answer {
   void WarnOfProblem(size_t choice) {
     auto warning = choices_[choice].parts.ProblemWarning(fmt::format("choices[{}]", choice));
     if (warning.has_value()) Warn(*std::move(warning));
+    if (head().counters != nullptr) choices_[choice].parts.CountCalls(head().counters);
   }
 
   json::Value Logprobs(std::span<const engine::PlacedToken> tokens) const {
