@@ -290,6 +290,8 @@ TEST(ToolCalls, WhatIsNoCallStaysTextWithAWarning) {
       is_told |= warning.at("code") == "tool_parse_error";
     EXPECT_TRUE(is_told) << json::Serialize(last);
     EXPECT_EQ(server.Scrape()["tessera_request_warnings_total"], 2);
+    EXPECT_THAT(server.Call("GET", "/metrics").body,
+                HasSubstr(R"(tessera_tool_calls_total{model_name="org/fake",result="broken"} 1)"));
   }
 }
 
@@ -304,6 +306,8 @@ TEST(ToolCalls, ACallWithoutAMarkIsGivenOutWhole) {
   EXPECT_EQ(
       body.at("choices").at(0).at("message").at("tool_calls").at(0).at("function").at("arguments"),
       "{\"a\": 1}");
+  EXPECT_THAT(server.Call("GET", "/metrics").body,
+              HasSubstr(R"(tessera_tool_calls_total{model_name="org/fake",result="parsed"} 1)"));
 }
 
 TEST(ToolCalls, WithoutToolsTextIsText) {
