@@ -19,7 +19,7 @@ struct ProcessMemory {
   uint64_t file_bytes = 0;  // Of mapped files; other processes may share them.
   uint64_t shared_bytes = 0;
 };
-/// A few microseconds. kUnavailable where /proc does not say.
+/// kUnavailable where /proc does not say.
 Result<ProcessMemory> ReadProcessMemory();
 
 struct AddressRange {
@@ -28,7 +28,7 @@ struct AddressRange {
 };
 
 /// Bytes of the range that are in memory for this process: pages present in its page table, not
-/// those that only the page cache has. A read of 8 bytes for each page of the range, 2 ms for a GB.
+/// those that only the page cache has. Reads 8 bytes for each page of the range, reserved or not.
 /// kUnavailable where /proc does not say.
 Result<uint64_t> ResidentBytes(const AddressRange& range);
 
@@ -41,7 +41,7 @@ struct ProcessUse {
   int64_t open_fds = 0;
   int64_t max_fds = 0;
 };
-/// Some microseconds, and as much again for each hundred descriptors.
+/// Lists the open descriptors one by one.
 Result<ProcessUse> ReadProcessUse();
 
 }  // namespace tessera

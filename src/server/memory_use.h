@@ -40,7 +40,7 @@ class MemoryUse {
   MemoryUse(std::vector<OwnedMemory> memory, const Clock* clock)
       : memory_(std::move(memory)), clock_(clock) {}
 
-  /// At most kMemoryReadingAge old, since reading costs milliseconds for gigabytes. Errors are
+  /// At most kMemoryReadingAge old, since reading looks at every page of the ranges. Errors are
   /// those of base/process_memory.h.
   Result<Reading> Read() const;
 
