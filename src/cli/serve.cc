@@ -27,6 +27,7 @@
 #include "base/thread.h"
 #include "bundle/manifest.h"
 #include "engine/engine.h"
+#include "server/request_templates.h"
 #include "server/service.h"
 
 namespace tessera::cli {
@@ -49,6 +50,7 @@ struct Options {
   std::string otlp_endpoint;
   std::string tool_call_parser = "auto";
   std::string reasoning_parser = "none";
+  bool trusts_request_templates = false;
   int64_t max_batch = engine::kMaxRunningDefault;
   int64_t queue_length = engine::kQueueLengthDefault;
   std::string speculate = "ngram";
@@ -98,12 +100,15 @@ class StopSignals {
 /// What is found out of the model's chat, and how an operator's flags change that.
 Status SetChatFormat(const Options& options, server::ServedModel* model) {
   model->separates_reasoning = options.reasoning_parser != "none";
-  if (model->chat_template == nullptr) return {};
   std::vector<std::string> ends;
   for (const text::TokenId id : model->eos_ids) ends.push_back(model->tokenizer->TokenText(id));
   const text::ChatFormatOptions format{
       .tool_call_parser = options.tool_call_parser,
       .reasoning_parser = model->separates_reasoning ? options.reasoning_parser : "auto"};
+  if (options.trusts_request_templates)
+    model->request_templates =
+        std::make_shared<server::RequestTemplates>(model->template_vars, ends, format);
+  if (model->chat_template == nullptr) return {};
   TESSERA_ASSIGN_OR_RETURN(
       model->chat_format,
       text::LearnChatFormat(*model->chat_template, model->template_vars, ends, format));
@@ -315,6 +320,8 @@ void AddServe(CLI::App* app, Context* context) {
                    "in the text")
       ->check(CLI::IsMember(WithNames({"none", "auto"}, text::ReasoningSyntaxNames())))
       ->capture_default_str();
+  verb->add_flag("--trust-request-chat-template", options->trusts_request_templates,
+                 "Let requests bring a chat template of their own (`chat_template`)");
   verb->add_option("--prefix-cache", options->prefix_cache_bytes,
                    "KV memory that prompts' beginnings may keep while nobody uses them, given up "
                    "when a request needs it; \"off\" computes every prompt in full (default: all "

@@ -17,8 +17,10 @@ inline constexpr uint64_t kJsonKeysMax = 4096;    // Members of one object of a 
 inline constexpr size_t kMessagesMax = 4096;      // Of one chat.
 inline constexpr size_t kContentPartsMax = 1024;  // Of one message.
 inline constexpr size_t kToolsMax = 128;          // Of one chat; as the hosted API.
-inline constexpr size_t kPromptsMax = 256;        // Of one completion request.
-inline constexpr size_t kChoicesMax = 256;        // Prompts times n.
+inline constexpr size_t kRequestTemplatesMax =
+    16;                                     // Kept; each of text::kMaxTemplateBytes at most.
+inline constexpr size_t kPromptsMax = 256;  // Of one completion request.
+inline constexpr size_t kChoicesMax = 256;  // Prompts times n.
 inline constexpr int64_t kChoicesPerPromptMax = 128;
 inline constexpr size_t kDryBreakersMax = 32;
 inline constexpr size_t kDryBreakerBytesMax = 64;

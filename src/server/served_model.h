@@ -23,6 +23,8 @@
 
 namespace tessera::server {
 
+class RequestTemplates;
+
 struct ServedModel {
   std::string id;                    // What clients name in `model`.
   std::vector<std::string> aliases;  // Other names that mean the same.
@@ -37,6 +39,8 @@ struct ServedModel {
   std::shared_ptr<const text::ChatTemplate> chat_template;
   /// Of the template: syntax of calls, marks of thoughts.
   text::ChatFormat chat_format = text::DefaultChatFormat();
+  /// Null: requests may bring no template of their own.
+  std::shared_ptr<RequestTemplates> request_templates;
   bool separates_reasoning = false;  // Unless a request says otherwise.
   json::Object template_vars;        // bos_token, eos_token, ...: what the template may name.
 

@@ -25,6 +25,8 @@ MESSAGE_TOOLS = {**MESSAGE, "max_tokens": 60, "tool_choice": {"type": "any"}, "t
     {"name": "f", "input_schema": {"type": "object", "properties": {"a": {"enum": [1, 2]}},
                                    "required": ["a"], "additionalProperties": False}}]}
 RESPONSE = {"model": "smollm2", "input": "Name a colour.", "max_output_tokens": 4}
+RESPONSE_TOOLS = {**RESPONSE, "max_output_tokens": 60, "tool_choice": "required", "tools": [
+    {"type": "function", "name": "f", "parameters": MESSAGE_TOOLS["tools"][0]["input_schema"]}]}
 EVERY = {"logprobs": True, "top_logprobs": 2, "prompt_logprobs": 1, "n": 2}
 STREAM_OPTIONS = {"include_usage": True, "include_progress": True, "resumable": True}
 
@@ -47,6 +49,7 @@ ANSWERED = [
     ("POST", "/v1/responses", RESPONSE),
     ("POST", "/v1/responses", {**RESPONSE, "instructions": "Be brief.", "user": "u",
                                "metadata": {"a": "b"}, "frobnicate": 1}),
+    ("POST", "/v1/responses", RESPONSE_TOOLS),
     ("POST", "/tokenize", {"prompt": "Hello"}), ("POST", "/detokenize", {"tokens": [1, 2]}),
     ("POST", "/tokenize", {"messages": MESSAGES, "frobnicate": 1}),
     ("POST", "/apply-template", {"messages": MESSAGES}),
@@ -61,6 +64,7 @@ STREAMED = [
     ("/v1/messages", {**MESSAGE, "stream": True, "frobnicate": 1}),
     ("/v1/messages", {**MESSAGE_TOOLS, "stream": True}),
     ("/v1/responses", {**RESPONSE, "stream": True, "frobnicate": 1}),
+    ("/v1/responses", {**RESPONSE_TOOLS, "stream": True}),
     ("/generate", {"text": "a", "stream": True}),
 ]
 WRONG = [

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "server/anthropic/error.h"
-#include "server/limits.h"
+#include "server/chat/history.h"
 
 namespace tessera::server::anthropic {
 namespace {
@@ -31,11 +31,8 @@ net::SseEvent Delta(size_t part, json::Object delta) {
 
 /// What a call was given, as an object. An answer that was cut within it leaves it broken.
 json::Object InputOf(const chat::AnswerParts::Part& call, std::vector<openai::Warning>* warnings) {
-  json::Limits limits;
-  limits.max_depth = kJsonDepthMax;
-  limits.unique_keys = false;
-  auto input = json::Parse(call.text, limits, "input");
-  if (input.has_value() && input->is_object()) return std::move(input->get_object());
+  json::Value input = chat::CallArguments(call.text);
+  if (input.is_object()) return std::move(input.get_object());
   warnings->push_back({"tool_parse_error", "content",
                        fmt::format("the answer ended within the input of the call of {}: {:.200}",
                                    call.name, call.text)});

@@ -7,8 +7,19 @@
 #include <utility>
 
 #include "server/chat/content.h"
+#include "server/limits.h"
 
 namespace tessera::server::chat {
+
+json::Value CallArguments(std::string_view text) {
+  if (text.empty()) return json::Object();
+  json::Limits limits;
+  limits.max_depth = kJsonDepthMax;
+  limits.unique_keys = false;
+  auto parsed = json::Parse(text, limits, "arguments");
+  if (!parsed.has_value() || !parsed->is_object()) return json::Value(text);
+  return *std::move(parsed);
+}
 
 History::Problem History::OpenCalls(std::string_view what) const {
   if (open_.empty()) return std::nullopt;

@@ -19,6 +19,10 @@
 
 namespace tessera::server::chat {
 
+/// What a call of the history was given, as templates take it: the object that `text` is as JSON;
+/// of a call without arguments an empty one; text that is no object stays a string.
+json::Value CallArguments(std::string_view text);
+
 class History {
  public:
   /// What is wrong with a piece, to stand behind its place: "names no call ...".

@@ -3,12 +3,14 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <utility>
 
 #include "server/openai/message_format.h"
 #include "server/openai/messages.h"
 #include "server/openai/tool_constraint.h"
 #include "server/openai/tool_fields.h"
+#include "server/request_templates.h"
 
 namespace tessera::server::openai {
 namespace {
@@ -42,6 +44,30 @@ void WarnOfText(const ServedModel& model, bool has_tools, std::vector<Warning>* 
                    is_learnt ? "of the template" : fmt::format("\"{}\"", name))});
 }
 
+/// The model with the template that the client brought; nothing when there is none.
+ApiResult<std::optional<ServedModel>> WithOwnTemplate(const json::Object& body,
+                                                      const ServedModel& model) {
+  constexpr std::string_view kField = "chat_template";
+  const json::Value* source = json::Find(body, kField);
+  if (source == nullptr) return std::nullopt;
+  if (model.request_templates == nullptr) {
+    ApiError error = BadField(
+        kField,
+        "chat_template: this server renders no templates of clients, since they run on it; the "
+        "operator can allow them (--trust-request-chat-template) or name one (--chat-template)");
+    error.code = "unsupported_parameter";
+    return std::unexpected(std::move(error));
+  }
+  auto learnt = model.request_templates->Get(source->get_string());
+  if (!learnt.has_value())
+    return std::unexpected(
+        BadField(kField, fmt::format("chat_template: {}", learnt.error().ToString())));
+  ServedModel changed = model;
+  changed.chat_template = std::move(learnt->chat_template);
+  changed.chat_format = std::move(learnt->format);
+  return changed;
+}
+
 /// `messages` of a body, in their normal form, and its tools.
 ApiResult<AskedChat> ReadAsked(json::Object body, std::vector<Warning> warnings) {
   AskedChat asked{.body = std::move(body), .messages = {}, .tools = {}, .warnings = {}};
@@ -59,11 +85,8 @@ ApiResult<AskedChat> ReadAsked(json::Object body, std::vector<Warning> warnings)
   return asked;
 }
 
-}  // namespace
-
-ApiResult<text::ChatPrompt> MakeChatPrompt(AskedChat* asked, const ServedModel& model,
-                                           const text::SpecialTokens& specials,
-                                           int64_t now_unix_seconds) {
+ApiResult<text::ChatPrompt> Render(AskedChat* asked, const ServedModel& model,
+                                   const text::SpecialTokens& specials, int64_t now_unix_seconds) {
   if (model.chat_template == nullptr)
     return std::unexpected(BadField(
         "messages",
@@ -89,6 +112,16 @@ ApiResult<text::ChatPrompt> MakeChatPrompt(AskedChat* asked, const ServedModel& 
   return *std::move(prompt);
 }
 
+}  // namespace
+
+ApiResult<text::ChatPrompt> MakeChatPrompt(AskedChat* asked, const ServedModel& model,
+                                           const text::SpecialTokens& specials,
+                                           int64_t now_unix_seconds) {
+  const auto own = WithOwnTemplate(asked->body, model);
+  if (!own.has_value()) return std::unexpected(own.error());
+  return Render(asked, own->has_value() ? **own : model, specials, now_unix_seconds);
+}
+
 ApiResult<text::ChatPrompt> ReadChatPrompt(const json::Object& body, const ServedModel& model,
                                            const text::SpecialTokens& specials,
                                            int64_t now_unix_seconds,
@@ -100,13 +133,16 @@ ApiResult<text::ChatPrompt> ReadChatPrompt(const json::Object& body, const Serve
   return prompt;
 }
 
-ApiResult<ChatRequest> MakeChatRequest(AskedChat asked, const ServedModel& model,
+ApiResult<ChatRequest> MakeChatRequest(AskedChat asked, const ServedModel& served,
                                        const text::SpecialTokens& specials,
                                        int64_t now_unix_seconds) {
+  const auto own = WithOwnTemplate(asked.body, served);
+  if (!own.has_value()) return std::unexpected(own.error());
+  const ServedModel& model = own->has_value() ? **own : served;
   auto fields = ReadGenerationFields(asked.body, kChat, model);
   if (!fields.has_value()) return std::unexpected(std::move(fields).error());
   ChatRequest request{.fields = *std::move(fields), .prompt = {}};
-  auto prompt = MakeChatPrompt(&asked, model, specials, now_unix_seconds);
+  auto prompt = Render(&asked, model, specials, now_unix_seconds);
   if (!prompt.has_value()) return std::unexpected(std::move(prompt).error());
   request.prompt = *std::move(prompt);
   std::vector<Warning>& warnings = request.fields.warnings;

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "server/chat/content.h"
+#include "server/chat/history.h"
 #include "server/limits.h"
 
 namespace tessera::server::openai {
@@ -147,22 +148,14 @@ class MessageNormalizer {
 
   void NormalizeArguments(size_t index, json::Object* function) {
     const json::Value* arguments = json::Find(*function, "arguments");
-    if (arguments == nullptr || *arguments == "") {  // Of a function without parameters.
-      function->insert_or_assign("arguments", json::Object());
-      return;
-    }
-    if (!arguments->is_string()) return;
-    json::Limits limits;
-    limits.max_depth = kJsonDepthMax;
-    limits.unique_keys = false;
-    auto parsed = json::Parse(arguments->get_string(), limits, "arguments");
-    if (!parsed.has_value() || !parsed->is_object()) {
+    if (arguments != nullptr && !arguments->is_string()) return;
+    // The same value in the form that templates take: nothing to warn of.
+    json::Value read = chat::CallArguments(
+        arguments == nullptr ? std::string_view() : std::string_view(arguments->get_string()));
+    if (read.is_string())
       Warn(fmt::format("tool_calls[{}].function.arguments is no JSON object and stays a string",
                        index));
-      return;
-    }
-    // The same value in the form that templates take: nothing to warn of.
-    function->insert_or_assign("arguments", *std::move(parsed));
+    function->insert_or_assign("arguments", std::move(read));
   }
 
   const chat::Place place_;

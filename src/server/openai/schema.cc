@@ -106,7 +106,7 @@ constexpr Field kFields[] = {
     {"audio", kChat, Kind::kAny, 0, 0, Use::kRefused, "Spoken output."},
     {"prediction", kChat, Kind::kAny, 0, 0, Use::kRefused, "Expected output."},
     {"web_search_options", kChat, Kind::kAny, 0, 0, Use::kRefused, "Search."},
-    {"chat_template", kChat | kRender, Kind::kAny, 0, 0, Use::kRefused, "A template of the client's."},
+    {"chat_template", kChat | kRender, Kind::kString, 0, 0, Use::kUsed, "Instead of the model's, if the server has --trust-request-chat-template; else 400."},
 };
 // clang-format on
 

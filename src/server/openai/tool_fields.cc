@@ -27,42 +27,43 @@ constexpr chat::ToolWords kOlder{.tools = "functions",
                                  .parameters = "parameters",
                                  .ignored = {}};
 
-const json::Value* NameOf(const json::Value* function) {
-  const json::Object* object = function == nullptr ? nullptr : function->if_object();
-  return object == nullptr ? nullptr : json::Find(*object, "name");
+/// The member of `value` of that name; null where there is none.
+const json::Value* Member(const json::Value* value, std::string_view name) {
+  const json::Object* object = value == nullptr ? nullptr : value->if_object();
+  return object == nullptr ? nullptr : json::Find(*object, name);
 }
 
-/// {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [...]}}
-Problem ReadAllowed(const json::Value* value, ToolFields* fields) {
-  const json::Object* allowed = value == nullptr ? nullptr : value->if_object();
-  const json::Value* mode = allowed == nullptr ? nullptr : json::Find(*allowed, "mode");
-  const json::Value* list = allowed == nullptr ? nullptr : json::Find(*allowed, "tools");
+/// {"type": "function", "function": {"name": ...}}, or the name beside the type.
+const json::Value* NameOf(const json::Value& function, const chat::ToolWords& words) {
+  return Member(words.wrapper.empty() ? &function : Member(&function, words.wrapper), "name");
+}
+
+Problem ReadAllowed(const json::Value* allowed, const chat::ToolWords& words, ToolFields* fields) {
+  const json::Value* mode = Member(allowed, "mode");
+  const json::Value* list = Member(allowed, "tools");
   if (mode == nullptr || (*mode != "auto" && *mode != "required") || list == nullptr ||
       !list->is_array() || list->get_array().empty())
-    return BadChoice(kNewer,
-                     "of type allowed_tools needs allowed_tools with a mode, auto or required, and "
-                     "a list of tools");
+    return BadChoice(words,
+                     "of type allowed_tools needs a mode, auto or required, and a list of "
+                     "tools");
   fields->choice = *mode == "auto" ? ToolFields::Choice::kAuto : ToolFields::Choice::kRequired;
   ForbidAll(fields);
-  for (const json::Value& entry : list->get_array()) {
-    const json::Value* function =
-        entry.is_object() ? json::Find(entry.get_object(), "function") : nullptr;
-    if (Problem problem = Allow(NameOf(function), kNewer, fields)) return problem;
-  }
+  for (const json::Value& entry : list->get_array())
+    if (Problem problem = Allow(NameOf(entry, words), words, fields)) return problem;
   return std::nullopt;
 }
 
 Problem ReadChoiceWord(std::string_view word, const chat::ToolWords& words, ToolFields* fields) {
-  const bool is_newer = words.choice == kNewer.choice;
+  const bool is_older = words.choice == kOlder.choice;
   if (word == "none") {
     fields->choice = ToolFields::Choice::kNone;
   } else if (word == "auto") {
     fields->choice = ToolFields::Choice::kAuto;
-  } else if (word == "required" && is_newer) {
+  } else if (word == "required" && !is_older) {
     fields->choice = ToolFields::Choice::kRequired;
   } else {
     return BadChoice(words, fmt::format("is \"{:.50}\", expected none, auto{} or a function", word,
-                                        is_newer ? ", required" : ""));
+                                        is_older ? "" : ", required"));
   }
   return std::nullopt;
 }
@@ -72,22 +73,14 @@ ApiError BadChoiceType(const json::Value& choice, const chat::ToolWords& words) 
       words, fmt::format("is of type {}, expected a string or an object", json::KindName(choice)));
 }
 
-Problem ReadChoice(const json::Value& choice, ToolFields* fields) {
-  if (const auto* word = choice.if_string()) return ReadChoiceWord(*word, kNewer, fields);
-  const json::Object* object = choice.if_object();
-  if (object == nullptr) return BadChoiceType(choice, kNewer);
-  const json::Value* type = json::Find(*object, "type");
-  if (type != nullptr && *type == "allowed_tools")
-    return ReadAllowed(json::Find(*object, "allowed_tools"), fields);
-  if (type == nullptr || *type != "function")
-    return BadChoice(kNewer, "has another type than function or allowed_tools");
-  return RequireOnly(NameOf(json::Find(*object, "function")), kNewer, fields);
+Problem ReadNewerChoice(const json::Value& choice, ToolFields* fields) {
+  return ReadToolChoice(choice, kNewer, fields);
 }
 
 Problem ReadOlderChoice(const json::Value& choice, ToolFields* fields) {
   if (const auto* word = choice.if_string()) return ReadChoiceWord(*word, kOlder, fields);
   if (!choice.is_object()) return BadChoiceType(choice, kOlder);
-  return RequireOnly(NameOf(&choice), kOlder, fields);
+  return RequireOnly(NameOf(choice, kOlder), kOlder, fields);
 }
 
 bool Has(const json::Object& body, const chat::ToolWords& words) {
@@ -95,6 +88,19 @@ bool Has(const json::Object& body, const chat::ToolWords& words) {
 }
 
 }  // namespace
+
+Problem ReadToolChoice(const json::Value& choice, const chat::ToolWords& words,
+                       ToolFields* fields) {
+  if (const auto* word = choice.if_string()) return ReadChoiceWord(*word, words, fields);
+  if (!choice.is_object()) return BadChoiceType(choice, words);
+  const json::Value* type = Member(&choice, "type");
+  if (type != nullptr && *type == "allowed_tools")
+    return ReadAllowed(words.wrapper.empty() ? &choice : Member(&choice, "allowed_tools"), words,
+                       fields);
+  if (type == nullptr || *type != "function")
+    return BadChoice(words, "has another type than function or allowed_tools");
+  return RequireOnly(NameOf(choice, words), words, fields);
+}
 
 ApiResult<ToolFields> ReadToolFields(const json::Object& body, std::vector<Warning>* warnings) {
   const bool is_older = Has(body, kOlder);
@@ -104,7 +110,7 @@ ApiResult<ToolFields> ReadToolFields(const json::Object& body, std::vector<Warni
                  "functions and function_call are older names of tools and tool_choice; give "
                  "one or the other"));
   auto fields = is_older ? ReadTools(body, kOlder, ReadOlderChoice, warnings)
-                         : ReadTools(body, kNewer, ReadChoice, warnings);
+                         : ReadTools(body, kNewer, ReadNewerChoice, warnings);
   if (!fields.has_value()) return fields;
   fields->is_older = is_older;
   // The older form has room for one.

@@ -17,4 +17,10 @@ namespace tessera::server::openai {
 ApiResult<chat::ToolFields> ReadToolFields(const json::Object& body,
                                            std::vector<Warning>* warnings);
 
+/// A tool_choice as the hosted APIs write it: none, auto, required, a function by name, or
+/// allowed_tools. What says more than its type stands in a member of the type's name, if `words`
+/// has a wrapper, else beside the type.
+chat::Problem ReadToolChoice(const json::Value& choice, const chat::ToolWords& words,
+                             chat::ToolFields* fields);
+
 }  // namespace tessera::server::openai

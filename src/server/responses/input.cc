@@ -6,133 +6,145 @@
 #include <algorithm>
 #include <array>
 #include <optional>
-#include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 
+#include "server/chat/content.h"
+#include "server/chat/history.h"
 #include "server/limits.h"
 
 namespace tessera::server::responses {
 namespace {
 
+using chat::Place;
 using openai::ApiError;
 using openai::BadField;
+using Problem = std::optional<ApiError>;
 
-constexpr std::array<std::string_view, 4> kRoles = {"user", "assistant", "system", "developer"};
+using Words = std::string_view;
+constexpr std::array<Words, 4> kRoles = {"user", "assistant", "system", "developer"};
 // What an answer's items have and clients send back carries nothing for a model of text.
-constexpr std::array<std::string_view, 5> kItemMembers = {"type", "role", "content", "id",
-                                                          "status"};
-constexpr std::array<std::string_view, 4> kPartMembers = {"type", "text", "annotations",
-                                                          "logprobs"};
-constexpr std::array<std::string_view, 3> kTextTypes = {"input_text", "output_text", "text"};
-
-template <size_t kSize>
-bool Has(const std::array<std::string_view, kSize>& words, std::string_view word) {
-  return std::ranges::find(words, word) != words.end();
-}
+constexpr std::array<Words, 5> kMessageMembers = {"type", "role", "content", "id", "status"};
+constexpr std::array<Words, 6> kCallMembers = {"type",      "call_id", "name",
+                                               "arguments", "id",      "status"};
+constexpr std::array<Words, 5> kOutputMembers = {"type", "call_id", "output", "id", "status"};
+constexpr std::array<Words, 6> kReasoningMembers = {"type",    "id",     "summary",
+                                                    "content", "status", "encrypted_content"};
+constexpr std::array<Words, 3> kTextTypes = {"input_text", "output_text", "text"};
+constexpr std::array<Words, 4> kTextMembers = {"type", "text", "annotations", "logprobs"};
+constexpr std::array<Words, 2> kThoughtTypes = {"reasoning_text", "summary_text"};
+constexpr std::array<Words, 2> kThoughtMembers = {"type", "text"};
+constexpr chat::TextParts kText{.types = kTextTypes, .members = kTextMembers};
+constexpr chat::TextParts kThoughts{.types = kThoughtTypes, .members = kThoughtMembers};
 
 class Reader {
  public:
   explicit Reader(std::vector<openai::Warning>* warnings) : warnings_(warnings) {}
 
-  std::optional<ApiError> ReadItem(const json::Value& value, size_t index) {
-    const std::string where = fmt::format("input[{}]", index);
+  void AddText(std::string_view role, std::string_view text) {
+    (void)history_.AddText(role, text);  // Nothing came before it.
+  }
+
+  Problem ReadItem(const json::Value& value, const Place& place) {
     const json::Object* item = value.if_object();
     if (item == nullptr)
-      return Bad(fmt::format("{} is of type {}, expected an object", where, json::KindName(value)));
-    const std::string_view type = TextOf(*item, "type", "message");
-    if (type != "message") {
-      ApiError error = Bad(
-          fmt::format("{} is of type \"{:.50}\"; this server takes items of type \"message\" only",
-                      where, type));
-      error.code = "unsupported_content";
-      return error;
-    }
-    WarnUnknown(*item, kItemMembers, where);
-    const std::string_view role = TextOf(*item, "role", "");
-    if (!Has(kRoles, role))
-      return Bad(fmt::format("{}.role is missing or unknown, expected one of {}", where,
-                             fmt::join(kRoles, ", ")));
-    std::string text;
-    if (auto error = ReadContent(*item, where + ".content", &text)) return error;
-    if (role == "developer")
-      warnings_->push_back(
-          {"normalized", "input",
-           fmt::format("{}.role: \"developer\" was given to the template as \"system\"", where)});
-    Add(role == "developer" ? "system" : role, text);
-    return std::nullopt;
+      return BadPlace(place,
+                      fmt::format("is of type {}, expected an object", json::KindName(value)));
+    const json::Value* type = json::Find(*item, "type");
+    if (type == nullptr || *type == "message") return ReadMessage(*item, place);
+    if (*type == "function_call") return ReadCall(*item, place);
+    if (*type == "function_call_output") return ReadOutput(*item, place);
+    if (*type == "reasoning") return ReadReasoning(*item, place);
+    ApiError error = BadPlace(
+        place, fmt::format("is of type {:.50}; this server takes items of type \"message\", "
+                           "\"function_call\", \"function_call_output\" and \"reasoning\"",
+                           json::Serialize(*type)));
+    error.code = "unsupported_content";
+    return error;
   }
 
-  void Add(std::string_view role, std::string_view text) {
-    messages_.push_back({{"role", role}, {"content", text}});
+  openai::ApiResult<json::Array> Finish() {
+    if (Problem problem = At({"input", "input"}, history_.CheckComplete()))
+      return std::unexpected(*std::move(problem));
+    return history_.Take();
   }
-  json::Array Finish() { return std::move(messages_); }
 
  private:
-  static ApiError Bad(std::string message) { return BadField("input", std::move(message)); }
-
-  /// `fallback` when absent; a word that is none when no string.
-  static std::string_view TextOf(const json::Object& object, std::string_view key,
-                                 std::string_view fallback) {
-    const json::Value* value = json::Find(object, key);
-    if (value == nullptr) return fallback;
-    return value->is_string() ? std::string_view(value->get_string()) : json::KindName(*value);
+  static Problem At(const Place& place, chat::History::Problem problem) {
+    if (!problem.has_value()) return std::nullopt;
+    return BadPlace(place, *problem);
   }
 
-  std::optional<ApiError> ReadContent(const json::Object& item, const std::string& where,
-                                      std::string* text) {
-    const json::Value* content = json::Find(item, "content");
-    if (content == nullptr) return Bad(where + " is missing");
-    if (content->is_string()) {
-      *text = std::string(content->get_string());
-      return std::nullopt;
-    }
-    const json::Array* parts = content->if_array();
-    if (parts == nullptr || parts->empty() || parts->size() > kContentPartsMax)
-      return Bad(fmt::format("{} is {}, expected a string or 1 to {} text parts", where,
-                             parts == nullptr ? std::string(json::KindName(*content))
-                                              : fmt::format("{} parts", parts->size()),
-                             kContentPartsMax));
-    for (size_t i = 0; i < parts->size(); ++i)
-      if (auto error = AddPart((*parts)[i], fmt::format("{}[{}]", where, i), text)) return error;
-    if (parts->size() > 1)
+  Problem ReadMessage(const json::Object& item, const Place& place) {
+    WarnOfUnknown(item, kMessageMembers, place, "was ignored", warnings_);
+    const json::Value* value = json::Find(item, "role");
+    const std::string_view role =
+        value != nullptr && value->is_string() ? std::string_view(value->get_string()) : "";
+    if (std::ranges::find(kRoles, role) == kRoles.end())
+      return BadPlace(place.Member("role"), fmt::format("is missing or unknown, expected one of {}",
+                                                        fmt::join(kRoles, ", ")));
+    const auto text = ReadContent(item, "content", place);
+    if (!text.has_value()) return text.error();
+    if (role == "developer")
+      warnings_->push_back({"normalized", "input",
+                            fmt::format("{}.role: \"developer\" was given to the template as "
+                                        "\"system\"",
+                                        place.path)});
+    return At(place, history_.AddText(role == "developer" ? "system" : role, *text));
+  }
+
+  openai::ApiResult<std::string> ReadContent(const json::Object& item, std::string_view member,
+                                             const Place& place) {
+    const json::Value* content = json::Find(item, member);
+    if (content == nullptr) return std::unexpected(BadPlace(place.Member(member), "is missing"));
+    return chat::ReadText(*content, place.Member(member), kText, warnings_);
+  }
+
+  Problem ReadCall(const json::Object& item, const Place& place) {
+    WarnOfUnknown(item, kCallMembers, place, "was ignored", warnings_);
+    const auto id = chat::ReadString(item, "call_id", place);
+    if (!id.has_value()) return id.error();
+    const auto name = chat::ReadString(item, "name", place);
+    if (!name.has_value()) return name.error();
+    const auto text = chat::ReadString(item, "arguments", place);
+    if (!text.has_value()) return text.error();
+    json::Value arguments = chat::CallArguments(*text);
+    if (arguments.is_string())
       warnings_->push_back(
           {"normalized", "input",
-           fmt::format("{}: {} text parts were joined by line ends", where, parts->size())});
-    return std::nullopt;
+           fmt::format("{}.arguments is no JSON object and stays a string", place.path)});
+    return At(place.Member("call_id"), history_.AddCall(*id, *name, std::move(arguments)));
   }
 
-  std::optional<ApiError> AddPart(const json::Value& value, const std::string& where,
-                                  std::string* text) {
-    const json::Object* part = value.if_object();
-    const std::string_view type = part == nullptr ? "" : TextOf(*part, "type", "");
-    if (!Has(kTextTypes, type)) {
-      ApiError error =
-          Bad(fmt::format("{} is a part of type \"{:.50}\"; this model takes text only: one of {}",
-                          where, type, fmt::join(kTextTypes, ", ")));
-      error.code = "unsupported_content";
-      return error;
+  Problem ReadOutput(const json::Object& item, const Place& place) {
+    WarnOfUnknown(item, kOutputMembers, place, "was ignored", warnings_);
+    const auto id = chat::ReadString(item, "call_id", place);
+    if (!id.has_value()) return id.error();
+    const auto text = ReadContent(item, "output", place);
+    if (!text.has_value()) return text.error();
+    return At(place.Member("call_id"), history_.AddResult(*id, *text));
+  }
+
+  /// Thoughts in the clear are the content; of other services there may be a summary alone.
+  Problem ReadReasoning(const json::Object& item, const Place& place) {
+    WarnOfUnknown(item, kReasoningMembers, place, "was ignored", warnings_);
+    for (const char* member : {"content", "summary"}) {
+      const json::Value* value = json::Find(item, member);
+      if (value == nullptr || (value->is_array() && value->get_array().empty())) continue;
+      const auto text = chat::ReadText(*value, place.Member(member), kThoughts, warnings_);
+      if (!text.has_value()) return text.error();
+      return At(place, history_.AddThoughts(*text));
     }
-    WarnUnknown(*part, kPartMembers, where);
-    const json::Value* piece = json::Find(*part, "text");
-    if (piece == nullptr || !piece->is_string())
-      return Bad(where + ".text is missing or no string");
-    if (!text->empty()) *text += '\n';
-    *text += std::string_view(piece->get_string());
+    if (json::Find(item, "encrypted_content") != nullptr)
+      warnings_->push_back(
+          {"normalized", "input",
+           fmt::format("{}.encrypted_content cannot be read here and was left out", place.path)});
     return std::nullopt;
-  }
-
-  void WarnUnknown(const json::Object& object, std::span<const std::string_view> known,
-                   const std::string& where) {
-    for (const auto& [key, value] : object)
-      if (!value.is_null() && std::ranges::find(known, std::string_view(key)) == known.end())
-        warnings_->push_back(
-            {"unknown_field", fmt::format("{}.{:.100}", where, std::string_view(key)),
-             fmt::format("the member \"{:.100}\" of {} is not known and was ignored",
-                         std::string_view(key), where)});
   }
 
   std::vector<openai::Warning>* const warnings_;
-  json::Array messages_;
+  chat::History history_{/*joins_turns=*/false};
 };
 
 }  // namespace
@@ -143,17 +155,19 @@ openai::ApiResult<json::Array> ReadInput(const json::Object& body,
   if (input == nullptr) return std::unexpected(BadField("input", "the field input is missing"));
   Reader reader(warnings);
   if (const json::Value* system = json::Find(body, "instructions"))
-    reader.Add("system", system->get_string());
+    reader.AddText("system", system->get_string());
   if (input->is_string()) {
-    reader.Add("user", input->get_string());
+    reader.AddText("user", input->get_string());
     return reader.Finish();
   }
   const json::Array& items = input->get_array();
   if (items.empty() || items.size() > kMessagesMax)
     return std::unexpected(BadField(
         "input", fmt::format("input has {} items, expected 1 to {}", items.size(), kMessagesMax)));
+  const Place place{"input", "input"};
   for (size_t i = 0; i < items.size(); ++i)
-    if (auto error = reader.ReadItem(items[i], i)) return std::unexpected(*std::move(error));
+    if (Problem problem = reader.ReadItem(items[i], place.Entry(i)))
+      return std::unexpected(*std::move(problem));
   return reader.Finish();
 }
 

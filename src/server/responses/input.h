@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Input: `input` and `instructions` of the Responses API -> messages as chat templates know them.
-// Pure functions.
+// Input: `input` and `instructions` of the Responses API -> messages as chat templates know them:
+// texts, thoughts, calls of functions and their results. Pure functions.
 #pragma once
 
 #include <vector>
@@ -12,7 +12,7 @@
 
 namespace tessera::server::responses {
 
-/// {"role", "content"} objects, content a string. `body` has passed the table of fields. Appends
+/// As openai::NormalizeMessages leaves them. `body` has passed the table of fields. Appends
 /// warnings.
 openai::ApiResult<json::Array> ReadInput(const json::Object& body,
                                          std::vector<openai::Warning>* warnings);

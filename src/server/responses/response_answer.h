@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The bodies of a Responses answer: the whole object, and the events of a stream, numbered from 0:
-// response.created, response.in_progress, response.output_item.added,
-// response.content_part.added, response.output_text.delta (any number), response.output_text.done,
-// response.content_part.done, response.output_item.done, and response.completed,
-// response.incomplete or response.failed. No engine, no HTTP. One owner at a time.
+// ResponseAnswer: the bodies of a Responses answer: the whole object, and the events of a stream,
+// numbered from 0: response.created, response.in_progress; for each item of the output
+// response.output_item.added, its pieces, response.output_item.done; then response.completed,
+// response.incomplete or response.failed. Pieces of a message and of thoughts are those of its one
+// content part (response.content_part.added, response.output_text.delta or
+// response.reasoning_text.delta, their done, response.content_part.done), of a call
+// response.function_call_arguments.delta and done. No engine, no HTTP.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +15,12 @@
 #include <vector>
 
 #include "base/json.h"
-#include "engine/request.h"
-#include "net/sse.h"
-#include "server/openai/error.h"
-#include "server/openai/schema.h"
+#include "server/chat/event_answer.h"
 
 namespace tessera::server::responses {
 
 struct ResponseHead {
-  std::string id;       // "resp_...".
-  std::string item_id;  // "msg_...": of the one message in its output.
+  std::string id;  // "resp_...".
   int64_t created = 0;
   std::string model;
   json::Object echo;  // Members of the request that the answer repeats.
@@ -30,32 +28,36 @@ struct ResponseHead {
   std::vector<openai::Warning> warnings;
 };
 
-/// How the answer ended.
-struct ResponseEnd {
-  engine::FinishReason reason = engine::FinishReason::kStop;
-  int64_t output_tokens = 0;
-  int64_t cached_tokens = 0;  // Of the prompt.
-};
-
-class ResponseAnswer {
+class ResponseAnswer : public chat::EventAnswer {
  public:
-  explicit ResponseAnswer(ResponseHead head) : head_(std::move(head)) {}
+  ResponseAnswer(ResponseHead head, const openai::MessageFields& fields)
+      : EventAnswer(chat::AnswerParts(fields, "call_")), head_(std::move(head)) {}
 
-  json::Object Whole(std::string_view text, const ResponseEnd& end) const;
+  void Begin(Events* events) override;
+  void Open(size_t part, Events* events) override;
+  void Extend(size_t part, std::string_view text, Events* events) override;
+  void Close(size_t part, bool is_cut, Events* events) override;
+  void End(const chat::Ending& ending, Events* events) override;
+  void Fail(const openai::ApiError& error, Events* events) override;
 
-  // A stream, in this order: Begin, any number of Delta, then End or Fail.
-  std::vector<net::SseEvent> Begin();
-  net::SseEvent Delta(std::string_view text);
-  std::vector<net::SseEvent> End(std::string_view text, const ResponseEnd& end);
-  net::SseEvent Fail(const openai::ApiError& error);
+  json::Object Whole(const chat::Ending& ending) override;
+  net::Response Refusal(const openai::ApiError& error) const override;
+  std::string_view param() const override { return "output"; }
 
  private:
   /// With an empty output, no usage and the status.
   json::Object Body(std::string_view status) const;
-  json::Object Item(std::string_view status, json::Array content) const;
+  json::Object Usage(const chat::Ending& ending) const;
+  /// Part number `part` as an item of the output, holding `text` of it, or nothing if there is
+  /// none.
+  json::Object Item(size_t part, std::string_view status, const std::string* text);
+  const std::string& ItemId(size_t part);
   net::SseEvent Event(std::string_view type, json::Object members);
+  /// About the one content of a part.
+  net::SseEvent ContentEvent(std::string_view type, size_t part, json::Object members);
 
   const ResponseHead head_;
+  std::vector<std::string> item_ids_;  // [parts]
   int64_t sequence_number_ = 0;
 };
 

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// POST /v1/responses: body -> values. Stateless: what would need a store is refused by name. A pure
-// function of body and model.
+// POST /v1/responses: body -> values. Items (input.h), tools, reasoning and the text's form
+// (response_options.h) are brought into the words of /v1/chat/completions, whose readers do the
+// rest. Stateless: what would need a store is refused by name. A pure function of body and model.
 #pragma once
 
 #include <cstdint>
 #include <string_view>
-#include <vector>
 
-#include "server/openai/generation_fields.h"
-#include "text/chat_prompt.h"
+#include "base/json.h"
+#include "server/openai/chat_request.h"
 
 namespace tessera::server::responses {
 
 struct ResponseRequest {
-  openai::GenerationFields fields;
-  std::vector<engine::TokenId> prompt;
+  openai::ChatRequest chat;
   json::Object echo;  // Members of the request that the answer repeats.
 };
 

@@ -12,14 +12,18 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   constexpr int64_t kContext = 256;
-  static const tessera::server::ServedModel model = tessera::testing::FakeServedModel();
+  static const tessera::server::ServedModel model = [] {
+    auto made = tessera::testing::FakeServedModel();
+    made.chat_format.reasoning = *tessera::text::FindReasoningSyntax("think");
+    return made;
+  }();
   static const tessera::text::SpecialTokens specials(*model.tokenizer);
   const std::string_view body(reinterpret_cast<const char*>(data), size);
   const auto request =
       tessera::server::responses::ReadResponseRequest(body, model, specials, 0, kContext);
   if (request.has_value()) {
-    const auto length = static_cast<int64_t>(request->prompt.size());
-    TESSERA_CHECK(length > 0 && length + request->fields.max_tokens.value_or(1) <= kContext);
+    const auto length = static_cast<int64_t>(request->chat.prompt.ids.size());
+    TESSERA_CHECK(length > 0 && length + request->chat.fields.max_tokens.value_or(1) <= kContext);
     return 0;
   }
   TESSERA_CHECK(request.error().http_status >= 400 && request.error().http_status < 500);
