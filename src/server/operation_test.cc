@@ -22,13 +22,11 @@ using testing::Brake;
 using testing::FakeSessionOptions;
 using Server = testing::FakeService;
 using ::testing::HasSubstr;
+using testing::Parsed;
 
 std::string Completion(std::string_view members, std::string_view prompt = "say\\n") {
   return fmt::format(R"({{"model":"org/fake","prompt":"{}","temperature":0{}{}}})", prompt,
                      members.empty() ? "" : ",", members);
-}
-json::Object Parsed(const std::string& text) {
-  return json::Parse(text, {}, "body").value().as_object();
 }
 void AwaitIdle(const Server& server) {
   const auto deadline = Clock::Real().Now() + seconds(20);

@@ -28,6 +28,7 @@ using testing::Brake;
 using testing::FakeSessionOptions;
 using Server = testing::FakeService;
 using ::testing::HasSubstr;
+using testing::Parsed;
 
 std::string Completion(std::string_view members, std::string_view prompt = "say\\n") {
   return fmt::format(R"({{"model":"org/fake","prompt":"{}","temperature":0{}{}}})", prompt,
@@ -37,9 +38,6 @@ std::string Chat(std::string_view members) {
   return fmt::format(
       R"({{"model":"org/fake","messages":[{{"role":"user","content":"hi"}}],"temperature":0{}{}}})",
       members.empty() ? "" : ",", members);
-}
-json::Object Parsed(const std::string& text) {
-  return json::Parse(text, {}, "event").value().as_object();
 }
 
 TEST(Service, CompletionHasTheShapeThatClientsKnow) {

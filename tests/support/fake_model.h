@@ -31,4 +31,11 @@ inline server::ServedModel FakeServedModel() {
   return model;
 }
 
+/// The same, whose template marks thoughts.
+inline server::ServedModel ThinkingModel() {
+  server::ServedModel model = FakeServedModel();
+  model.chat_format.reasoning = *text::FindReasoningSyntax("think");
+  return model;
+}
+
 }  // namespace tessera::testing

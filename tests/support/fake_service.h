@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -23,6 +24,11 @@ namespace tessera::testing {
 
 /// Newline: the last byte of chat prompts, and of those that tests send.
 inline constexpr int32_t kMark = 10;
+
+/// The JSON object that `text` is.
+inline json::Object Parsed(std::string_view text) {
+  return json::Parse(text, {}, "body").value().as_object();
+}
 
 struct FakeService {
   explicit FakeService(FakeSessionOptions session, server::ApiOptions api = {},
@@ -65,7 +71,7 @@ struct FakeService {
   json::Object Post(std::string target, std::string body, int status = 200) {
     const net::Response response = Call("POST", std::move(target), std::move(body));
     EXPECT_EQ(response.status, status) << response.body;
-    return json::Parse(response.body, {}, "response").value().as_object();
+    return Parsed(response.body);
   }
   std::vector<net::SseEvent> Events(std::string target, std::string body) {
     std::vector<net::SseEvent> events;

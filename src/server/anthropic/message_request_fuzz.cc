@@ -14,11 +14,7 @@ namespace {
 namespace anthropic = tessera::server::anthropic;
 
 const tessera::server::ServedModel& Model() {
-  static const tessera::server::ServedModel model = [] {
-    auto made = tessera::testing::FakeServedModel();
-    made.chat_format.reasoning = *tessera::text::FindReasoningSyntax("think");
-    return made;
-  }();
+  static const tessera::server::ServedModel model = tessera::testing::ThinkingModel();
   return model;
 }
 

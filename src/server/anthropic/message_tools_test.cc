@@ -16,6 +16,7 @@ namespace {
 using chat::ToolFields;
 using Server = testing::FakeService;
 using ::testing::HasSubstr;
+using testing::Parsed;
 
 constexpr const char* kPath = "/v1/messages";
 constexpr const char* kCount = "/v1/messages/count_tokens";
@@ -37,9 +38,6 @@ std::string Hi(std::string_view members) {
 }
 std::string WithTools(std::string_view more) {
   return fmt::format("{},{}", kTools, more);
-}
-json::Object Parsed(std::string_view text) {
-  return json::Parse(text, {}, "body").value().as_object();
 }
 std::string ErrorOf(Server& server, std::string body) {
   const json::Object answer = server.Post(kPath, std::move(body), 400);
@@ -288,16 +286,10 @@ TEST(MessageTools, ACallThatIsCutIsToldOf) {
   }
 }
 
-/// Whose template marks thoughts.
-ServedModel ThinkingModel() {
-  ServedModel model = testing::FakeServedModel();
-  model.chat_format.reasoning = *text::FindReasoningSyntax("think");
-  return model;
-}
-
 TEST(MessageThinking, ThoughtsAreABlockWhenAskedFor) {
   const auto content = [](std::string_view thinking, bool streams) {
-    Server server(Server::Answers("<think>\nHm.\n</think>\n\nYes."), {}, {}, ThinkingModel());
+    Server server(Server::Answers("<think>\nHm.\n</think>\n\nYes."), {}, {},
+                  testing::ThinkingModel());
     const std::string body = Hi(fmt::format(R"("thinking":{},"stream":{})", thinking, streams));
     const json::Object message =
         streams ? JoinEvents(server.Events(kPath, body)) : server.Post(kPath, body);
@@ -318,14 +310,14 @@ TEST(MessageThinking, ThoughtsAreABlockWhenAskedFor) {
 
 TEST(MessageThinking, TheBudgetEndsThoughts) {
   Server server(Server::Answers("<think>" + std::string(200, 'x') + "</think>Yes."), {}, {},
-                ThinkingModel());
+                testing::ThinkingModel());
   const json::Object message =
       server.Post(kPath, Hi(R"("thinking":{"type":"enabled","budget_tokens":20})"));
   EXPECT_LT(message.at("content").at(0).at("thinking").as_string().size(), 30u);
 }
 
 TEST(MessageThinking, WhatIsWrongIsNamed) {
-  Server server(Server::Answers("x"), {}, {}, ThinkingModel());
+  Server server(Server::Answers("x"), {}, {}, testing::ThinkingModel());
   for (const auto& [thinking, words] :
        {std::pair(R"({"type":"enabled"})", "thinking.budget_tokens"),
         {R"({"type":"enabled","budget_tokens":0})", "thinking.budget_tokens"},

@@ -23,6 +23,7 @@ namespace {
 using testing::FakeSessionOptions;
 using Server = testing::FakeService;
 using ::testing::HasSubstr;
+using testing::Parsed;
 
 constexpr const char* kPath = "/v1/messages";
 
@@ -32,9 +33,6 @@ std::string Body(std::string_view messages, std::string_view members = {}) {
 }
 std::string Hi(std::string_view members = {}) {
   return Body(R"([{"role":"user","content":"hi"}])", members);
-}
-json::Object Parsed(const std::string& text) {
-  return json::Parse(text, {}, "body").value().as_object();
 }
 std::string TextOf(const json::Object& message) {
   return std::string(message.at("content").at(0).at("text").as_string());

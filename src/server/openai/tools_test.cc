@@ -185,13 +185,6 @@ Streamed JoinStream(Server& server, const std::string& body) {
   return joined;
 }
 
-/// Whose template marks thoughts.
-ServedModel ThinkingModel() {
-  ServedModel model = testing::FakeServedModel();
-  model.chat_format.reasoning = *text::FindReasoningSyntax("think");
-  return model;
-}
-
 TEST(ToolCalls, TheMessageHoldsThem) {
   Server server(Server::Answers(std::string(kSays)));
   const json::Object body = server.Post("/v1/chat/completions", Chat(kTools));
@@ -514,7 +507,7 @@ TEST(ToolCalls, TextBesideThemMayHaveAFormOfItsOwn) {
 
 TEST(Reasoning, IsSeparatedOnRequest) {
   const std::string says = "<think> Hm <tool_call>. </think>  Yes.";
-  Server server(Server::Answers(says), {}, {}, ThinkingModel());
+  Server server(Server::Answers(says), {}, {}, testing::ThinkingModel());
   const auto message = [&](std::string_view members) {
     return server.Post("/v1/chat/completions", Chat(members))
         .at("choices")
@@ -542,7 +535,7 @@ TEST(Reasoning, IsSeparatedOnRequest) {
 
 TEST(Reasoning, ItsTokensMayBeBounded) {
   Server server(Server::Answers("<think>Let me think about it for a long time"), {}, {},
-                ThinkingModel());
+                testing::ThinkingModel());
   const json::Object body =
       server.Post("/v1/chat/completions",
                   Chat(R"("separate_reasoning":true,"thinking_token_budget":6,"max_tokens":40)"));
@@ -554,7 +547,7 @@ TEST(Reasoning, ItsTokensMayBeBounded) {
 TEST(Reasoning, LeavesRoomForACallThatHasToBeMade) {
   std::string thoughts = "<think>";
   while (thoughts.size() < 2000) thoughts += "and so on ";
-  Server server(Server::Answers(thoughts), {}, {}, ThinkingModel());
+  Server server(Server::Answers(thoughts), {}, {}, testing::ThinkingModel());
   const json::Object body =
       server.Post("/v1/chat/completions",
                   WithStrictTools(R"("separate_reasoning":true,"tool_choice":"required",)"
@@ -566,7 +559,7 @@ TEST(Reasoning, LeavesRoomForACallThatHasToBeMade) {
 
 TEST(Reasoning, WhatIsAskedMustBePossible) {
   const auto param = [](std::string_view members, bool has_marks) {
-    const ServedModel model = has_marks ? ThinkingModel() : testing::FakeServedModel();
+    const ServedModel model = has_marks ? testing::ThinkingModel() : testing::FakeServedModel();
     const auto request =
         ReadChatRequest(Chat(members), model, text::SpecialTokens(*model.tokenizer), 0);
     return request.has_value() ? "" : request.error().param;

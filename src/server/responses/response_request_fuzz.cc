@@ -12,11 +12,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   constexpr int64_t kContext = 256;
-  static const tessera::server::ServedModel model = [] {
-    auto made = tessera::testing::FakeServedModel();
-    made.chat_format.reasoning = *tessera::text::FindReasoningSyntax("think");
-    return made;
-  }();
+  static const tessera::server::ServedModel model = tessera::testing::ThinkingModel();
   static const tessera::text::SpecialTokens specials(*model.tokenizer);
   const std::string_view body(reinterpret_cast<const char*>(data), size);
   const auto request =

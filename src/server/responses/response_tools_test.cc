@@ -15,6 +15,7 @@ namespace {
 
 using Server = testing::FakeService;
 using ::testing::HasSubstr;
+using testing::Parsed;
 
 constexpr const char* kPath = "/v1/responses";
 constexpr std::string_view kTools =
@@ -33,9 +34,6 @@ std::string Body(std::string_view input, std::string_view members) {
 }
 std::string WithTools(std::string_view more) {
   return fmt::format("{},{}", kTools, more);
-}
-json::Object Parsed(std::string_view text) {
-  return json::Parse(text, {}, "body").value().as_object();
 }
 json::Object ErrorOf(Server& server, std::string body) {
   return server.Post(kPath, std::move(body), 400).at("error").as_object();
@@ -239,16 +237,10 @@ TEST(ResponseTools, WhatIsWrongWithToolsIsNamed) {
   EXPECT_EQ(tools(kToolsMax + 1).error().param, "tools");
 }
 
-/// Whose template marks thoughts.
-ServedModel ThinkingModel() {
-  ServedModel model = testing::FakeServedModel();
-  model.chat_format.reasoning = *text::FindReasoningSyntax("think");
-  return model;
-}
-
 TEST(ResponseReasoning, ThoughtsAreAnItemWhenAskedFor) {
   for (const bool streams : {false, true}) {
-    Server server(Server::Answers("<think>\nHm.\n</think>\n\nYes."), {}, {}, ThinkingModel());
+    Server server(Server::Answers("<think>\nHm.\n</think>\n\nYes."), {}, {},
+                  testing::ThinkingModel());
     const json::Object response = Answer(
         server, "\"hi\"",
         R"("reasoning":{"effort":"low"},"include":["reasoning.encrypted_content"])", streams);

@@ -19,15 +19,13 @@ namespace {
 using testing::FakeSessionOptions;
 using Server = testing::FakeService;
 using ::testing::HasSubstr;
+using testing::Parsed;
 
 constexpr const char* kPath = "/v1/responses";
 
 std::string Body(std::string_view input, std::string_view members = {}) {
   return fmt::format(R"({{"model":"org/fake","temperature":0,"input":{}{}{}}})", input,
                      members.empty() ? "" : ",", members);
-}
-json::Object Parsed(const std::string& text) {
-  return json::Parse(text, {}, "body").value().as_object();
 }
 std::string TextOf(const json::Object& response) {
   return std::string(response.at("output").at(0).at("content").at(0).at("text").as_string());
