@@ -2,12 +2,14 @@
 //! Output constraints (`textkit_constraint.h`): llguidance over a trie of the vocabulary.
 //!
 //! A `Vocabulary` is the model's part, a `Grammar` is compiled once and shared, a `Constraint` is
-//! one sequence's state. `tags` writes the grammar of text with structured parts, `parts` takes one with JSON
-//! schemas in it, `abi` is the C
-//! side.
+//! one sequence's state. `lark` looks through grammars that clients wrote, `tags` writes the grammar
+//! of text with structured parts, `parts` takes one with JSON schemas in it, `abi` is the C side.
 
 mod abi;
 mod grammar;
+mod lark;
+#[cfg(test)]
+mod lark_test;
 mod nesting;
 mod parts;
 mod tags;

@@ -12,6 +12,8 @@ pub mod gguf;
 mod gguf_models;
 mod gguf_pre;
 mod gguf_scores;
+mod graph;
+mod large_stack;
 pub mod pipeline;
 pub mod schema;
 pub mod stored;

@@ -8,14 +8,17 @@
 //! - `shape`: of which kind the value of each keyword is;
 //! - `bounds`: bounds that nothing satisfies;
 //! - `ends`: schemas whose every instance would be endless;
+//! - `depth`: how deep whoever compiles or validates them recurses;
 //! - `rewrite`: the same schema in terms of what llguidance knows;
 //! - `validator`: another implementation, to look at values from outside;
+//! - `work`: whether that would take too long;
 //! - `locate`: which part of a schema llguidance's own refusal is about.
 //!
 //! Every refusal begins with a JSON pointer to the keyword, as a URI fragment: `#/properties/a/not`.
 //! Reading order: keywords, walk, then the others.
 
 mod bounds;
+mod depth;
 mod ends;
 mod keywords;
 mod locate;
@@ -24,13 +27,16 @@ mod rewrite;
 mod shape;
 mod validator;
 mod walk;
+mod work;
 
 use serde_json::{json, Value};
 
 use crate::abi::{Error, Result};
+pub use depth::check_any as check_depth;
 pub use locate::locate;
 pub use validator::validator;
 pub use walk::Place;
+pub use work::Work;
 
 /// JSON on one line, with a space after commas and colons or without: more white space would be
 /// tokens without content, with which small models fill their answers to the end.
@@ -62,6 +68,7 @@ pub fn prepare(schema: &Value) -> Result<Prepared> {
     }
     let walk = walk::Walk::run(schema)?;
     ends::check(schema, &walk)?;
+    depth::check(&walk)?;
     let mut rewritten = rewrite::rewrite(schema, &walk)?;
     rewritten["x-guidance"] = options();
     Ok(Prepared { schema: rewritten, places: walk.places, notes: walk.notes })

@@ -2,21 +2,27 @@
 //! A grammar, compiled once and started for each sequence.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use llguidance::api::TopLevelGrammar;
 use llguidance::Matcher;
 use serde_json::Value;
 
-use super::{parts, tags};
+use super::{lark, parts, tags};
 use super::{reason, Constraint, Vocabulary};
 use crate::abi::{Code, Error, Result};
-use crate::schema;
+use crate::{large_stack, schema};
 
 /// A grammar in bytes.
 const MAX_GRAMMAR_BYTES: usize = 1 << 20;
 const MAX_CHOICES: usize = 10_000;
+/// To look at a finished text; the clock is asked each time so many tokens were taken.
+const MAX_TIME: Duration = Duration::from_secs(1);
+const TOKENS_AT_ONCE: usize = 16;
 /// TK_GRAMMAR_JSON_SCHEMA.
 const JSON_SCHEMA: i32 = 0;
+/// TK_GRAMMAR_LARK.
+const LARK: i32 = 2;
 /// TK_GRAMMAR_TAGS.
 const TAGS: i32 = 4;
 /// TK_GRAMMAR_PARTS.
@@ -27,16 +33,25 @@ pub struct Grammar {
     /// Before the first token. Behind a lock because a copy takes the lexer's own lock.
     start: Mutex<Matcher>,
     notes: Vec<String>,
-    /// Another implementation of JSON Schema, to look at finished outputs.
-    validator: Option<jsonschema::Validator>,
-    has_tags: bool,
+    look: Look,
+}
+
+/// How a finished output can be looked at from outside.
+enum Look {
+    /// By another implementation of JSON Schema.
+    Json(Box<jsonschema::Validator>, schema::Work),
+    /// By its text, through the grammar itself.
+    Text,
+    /// Not from its text alone: it has parts that text does not show.
+    Tokens,
 }
 
 impl Grammar {
     /// A sequence that has no token yet.
     pub fn start(&self) -> Constraint {
         let start = self.start.lock().unwrap_or_else(PoisonError::into_inner);
-        Constraint::new(self.vocabulary.clone(), start.deep_clone(), self.validator.is_some())
+        let is_json = matches!(self.look, Look::Json(..));
+        Constraint::new(self.vocabulary.clone(), start.deep_clone(), is_json)
     }
 
     pub fn new(vocabulary: Arc<Vocabulary>, kind: i32, source: &str) -> Result<Grammar> {
@@ -46,18 +61,23 @@ impl Grammar {
                 source.len()
             )));
         }
-        if kind == JSON_SCHEMA {
-            return Grammar::of_schema(vocabulary, source);
-        }
+        // What compiles recurses with the grammar. `schema::prepare` and `lark::check` bound how
+        // deep, so far above what people write that no caller's stack need be as large.
+        large_stack::run(|| match kind {
+            JSON_SCHEMA => Grammar::of_schema(vocabulary, source),
+            _ => Grammar::of_text(vocabulary, kind, source),
+        })
+    }
+
+    fn of_text(vocabulary: Arc<Vocabulary>, kind: i32, source: &str) -> Result<Grammar> {
+        let look = match kind {
+            LARK if lark::check(source)?.is_of_tokens => Look::Tokens,
+            TAGS | PARTS => Look::Tokens,
+            _ => Look::Text,
+        };
         let matcher = compile(&vocabulary, top_level(&vocabulary, kind, source)?)
             .map_err(|error| find_tag(&vocabulary, kind, source, error))?;
-        Ok(Grammar {
-            vocabulary,
-            start: Mutex::new(matcher),
-            notes: Vec::new(),
-            validator: None,
-            has_tags: kind == TAGS || kind == PARTS,
-        })
+        Ok(Grammar { vocabulary, start: Mutex::new(matcher), notes: Vec::new(), look })
     }
 
     fn of_schema(vocabulary: Arc<Vocabulary>, source: &str) -> Result<Grammar> {
@@ -80,8 +100,7 @@ impl Grammar {
             vocabulary,
             start: Mutex::new(matcher),
             notes: prepared.notes,
-            validator: Some(validator),
-            has_tags: false,
+            look: Look::Json(Box::new(validator), schema::Work::new(&schema, prepared.places)),
         })
     }
 
@@ -91,20 +110,16 @@ impl Grammar {
     }
 
     /// Whether a finished output has the form, seen from outside: its JSON by another
-    /// implementation of JSON Schema, all else by its text. An error says what is wrong.
+    /// implementation of JSON Schema, all else by its text, where that shows it. An error says what
+    /// is wrong. kExhausted: it would take too long to tell.
     pub fn validate(&self, text: &str) -> Result<()> {
-        let Some(validator) = &self.validator else {
-            return if self.has_tags { Ok(()) } else { self.validate_text(text) };
-        };
-        let value: Value = match serde_json::from_str(text) {
-            Ok(value) => value,
-            // Of the form, but past 64-bit floats: nothing that the validator could look at.
-            Err(error) if error.to_string().starts_with("number out of range") => return Ok(()),
-            Err(error) => return Err(Error::invalid(format!("the output is no JSON: {error}"))),
-        };
-        validator.validate(&value).map_err(|error| {
-            Error::invalid(format!("the output does not fit at #{}: {error}", error.instance_path))
-        })
+        match &self.look {
+            Look::Json(validator, work) => {
+                large_stack::run(|| validate_json(validator, work, text))
+            }
+            Look::Text => self.validate_text(text),
+            Look::Tokens => Ok(()),
+        }
     }
 
     fn validate_text(&self, text: &str) -> Result<()> {
@@ -112,15 +127,44 @@ impl Grammar {
         let start = self.start.lock().unwrap_or_else(PoisonError::into_inner);
         let mut matcher = start.deep_clone();
         drop(start);
-        let fits = matcher.validate_tokens(&tokens).map_err(reason)? == tokens.len();
-        if fits && matcher.consume_tokens(&tokens).is_ok() {
-            let ended = matcher.is_stopped() && !matcher.is_error();
-            if ended || matcher.is_accepting().map_err(reason)? {
-                return Ok(());
+        let misfit = || Err(Error::invalid("the output does not fit its grammar"));
+        let started = Instant::now();
+        for some in tokens.chunks(TOKENS_AT_ONCE) {
+            if started.elapsed() > MAX_TIME {
+                return Err(too_much_work());
+            }
+            let fits = !matcher.is_stopped()
+                && matcher.validate_tokens(some).map_err(reason)? == some.len()
+                && matcher.consume_tokens(some).is_ok();
+            if !fits {
+                return misfit();
             }
         }
-        Err(Error::invalid("the output does not fit its grammar"))
+        let ended = matcher.is_stopped() && !matcher.is_error();
+        if ended || matcher.is_accepting().map_err(reason)? {
+            return Ok(());
+        }
+        misfit()
     }
+}
+
+fn too_much_work() -> Error {
+    Error::exhausted("to hold this output against its form takes too much work")
+}
+
+fn validate_json(validator: &jsonschema::Validator, work: &schema::Work, text: &str) -> Result<()> {
+    let value: Value = match serde_json::from_str(text) {
+        Ok(value) => value,
+        // Of the form, but past 64-bit floats: nothing that the validator could look at.
+        Err(error) if error.to_string().starts_with("number out of range") => return Ok(()),
+        Err(error) => return Err(Error::invalid(format!("the output is no JSON: {error}"))),
+    };
+    if !work.is_bearable(&value) {
+        return Err(too_much_work());
+    }
+    validator.validate(&value).map_err(|error| {
+        Error::invalid(format!("the output does not fit at #{}: {error}", error.instance_path))
+    })
 }
 
 /// Which tag does not compile, if one is alone the reason.
@@ -157,7 +201,7 @@ fn compile(vocabulary: &Vocabulary, grammar: TopLevelGrammar) -> Result<Matcher>
 fn top_level(vocabulary: &Vocabulary, kind: i32, source: &str) -> Result<TopLevelGrammar> {
     match kind {
         1 => Ok(TopLevelGrammar::from_regex(source)),
-        2 => Ok(TopLevelGrammar::from_lark(source.to_string())),
+        LARK => Ok(TopLevelGrammar::from_lark(source.to_string())),
         3 => Ok(TopLevelGrammar::from_regex(&choice_regex(source)?)),
         TAGS => Ok(TopLevelGrammar::from_lark(tags::lark(vocabulary, source)?)),
         PARTS => Ok(TopLevelGrammar::from_lark(parts::lark(source)?)),

@@ -16,6 +16,8 @@ use crate::schema;
 
 const MAX_TAGS: usize = 1024;
 const MAX_TAG_BYTES: usize = 4096;
+/// Each is looked for in all others.
+const MAX_TRIGGERS: usize = 128;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -91,6 +93,9 @@ pub fn at(tag: usize, error: Error) -> Error {
 fn check(source: &Source) -> Result<()> {
     if source.tags.is_empty() || source.tags.len() > MAX_TAGS {
         return Err(Error::invalid(format!("there must be 1 to {MAX_TAGS} tags")));
+    }
+    if source.triggers.len() > MAX_TRIGGERS {
+        return Err(Error::exhausted(format!("there are more than {MAX_TRIGGERS} triggers")));
     }
     if source.max_tags.is_some_and(|max| max == 0 || max < source.min_tags) {
         return Err(Error::invalid("max_tags must be at least 1 and at least min_tags"));
@@ -193,26 +198,28 @@ fn content_rule(content: &Content) -> Result<String> {
 }
 
 fn has_special(vocabulary: &Vocabulary, text: &str) -> bool {
-    vocabulary.specials.keys().any(|name| text.contains(name.as_str()))
+    text.char_indices().any(|(at, _)| vocabulary.special_at(&text[at..]).is_some())
 }
 
 /// `text` as terms of a rule: special tokens by number, the rest in quotes.
 fn literal(vocabulary: &Vocabulary, text: &str) -> String {
     let mut terms = Vec::new();
+    let mut plain = String::new();
     let mut rest = text;
-    while !rest.is_empty() {
-        // The first special token in the text, the longest of those that begin there.
-        let next = vocabulary
-            .specials
-            .iter()
-            .filter_map(|(name, id)| Some((rest.find(name.as_str())?, name.len(), *id)))
-            .min_by_key(|&(at, length, _)| (at, std::cmp::Reverse(length)));
-        let (at, length, id) = next.map_or((rest.len(), 0, None), |(a, l, id)| (a, l, Some(id)));
-        if at > 0 {
-            terms.push(serde_json::to_string(&rest[..at]).unwrap());
+    while let Some(first) = rest.chars().next() {
+        let Some((length, id)) = vocabulary.special_at(rest) else {
+            plain.push(first);
+            rest = &rest[first.len_utf8()..];
+            continue;
+        };
+        if !plain.is_empty() {
+            terms.push(Value::from(std::mem::take(&mut plain)).to_string());
         }
-        terms.extend(id.map(|id| format!("<[{id}]>")));
-        rest = &rest[at + length..];
+        terms.push(format!("<[{id}]>"));
+        rest = &rest[length..];
+    }
+    if !plain.is_empty() {
+        terms.push(Value::from(plain).to_string());
     }
     if terms.is_empty() {
         return String::from("\"\"");

@@ -130,3 +130,31 @@ fn what_is_wrong_is_named() {
     let nested = json!({"tags": [tag(json!({}))], "triggers": ["<a", "<"], "free_text": true});
     assert!(error(nested).contains("part of the trigger"));
 }
+
+#[test]
+fn triggers_are_at_most_128() {
+    let source = |count: usize| {
+        let triggers: Vec<String> = (0..count).map(|i| format!("<{i:06}>")).collect();
+        json!({"tags": [{"begin": "<000000>", "content": {"regex": "a"}, "end": ""}],
+               "triggers": triggers, "free_text": true})
+    };
+    assert!(compile(&source(128)).is_ok());
+    assert!(compile(&source(129)).err().unwrap().contains("128 triggers"));
+    let started = std::time::Instant::now();
+    assert!(compile(&source(90_000)).is_err());
+    assert!(started.elapsed().as_secs() < 5, "{:?}", started.elapsed());
+}
+
+#[test]
+fn special_tokens_are_found_in_long_tags_soon() {
+    let tags: Vec<Value> = (0..100)
+        .map(|i| {
+            json!({"begin": "<|call|>".repeat(500), "content": {"regex": format!("a{i}")},
+                        "end": "<".repeat(4000)})
+        })
+        .collect();
+    let started = std::time::Instant::now();
+    let made = compile(&json!({"tags": tags}));
+    println!("{:?} in {:?}", made.err(), started.elapsed());
+    assert!(started.elapsed().as_secs() < 5, "{:?}", started.elapsed());
+}

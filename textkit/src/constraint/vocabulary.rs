@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The tokens of a model as a trie, with the tables that make masks fast.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use llguidance::api::ParserLimits;
@@ -25,6 +25,8 @@ pub struct Vocabulary {
     pub(super) size: usize,
     /// Special tokens by their text: grammars name them by number.
     pub(super) specials: HashMap<String, u32>,
+    /// Lengths of these names, the longest first.
+    special_lengths: Vec<usize>,
     pub(super) openers: Openers,
 }
 
@@ -67,7 +69,17 @@ impl Vocabulary {
             verbose_errors: false,
             ..ParserLimits::default()
         };
-        Ok(Vocabulary { factory, eos, size, specials, openers })
+        let lengths: BTreeSet<usize> = specials.keys().map(String::len).collect();
+        let special_lengths = lengths.into_iter().rev().collect();
+        Ok(Vocabulary { factory, eos, size, specials, special_lengths, openers })
+    }
+
+    /// The special token whose name the text begins with, the longest of them: its length and id.
+    pub(super) fn special_at(&self, text: &str) -> Option<(usize, u32)> {
+        self.special_lengths.iter().find_map(|&length| {
+            let id = self.specials.get(text.get(..length)?)?;
+            Some((length, *id))
+        })
     }
 }
 

@@ -7,37 +7,64 @@ use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
 use super::{escape, refuse, wrong};
-use crate::abi::Result;
+use crate::abi::{Error, Result};
 
-/// `$anchor`s of the schema -> JSON pointers.
-pub fn anchors(root: &Value) -> HashMap<String, String> {
-    let mut found = HashMap::new();
-    collect(root, &mut String::new(), &mut found);
-    found
+/// Of the pointers to all anchors together.
+const MAX_POINTER_BYTES: usize = 4 << 20;
+
+pub fn too_long(limit: usize) -> Error {
+    Error::exhausted(format!(
+        "#: the names on the ways to all subschemas have more than {limit} bytes together"
+    ))
 }
 
-fn collect(value: &Value, pointer: &mut String, found: &mut HashMap<String, String>) {
-    let length = pointer.len();
-    match value {
-        Value::Object(members) => {
-            if let Some(Value::String(name)) = members.get("$anchor") {
-                found.entry(name.clone()).or_insert_with(|| pointer.clone());
-            }
-            for (key, member) in members {
-                pointer.push('/');
-                pointer.push_str(&escape(key));
-                collect(member, pointer, found);
-                pointer.truncate(length);
-            }
+/// `$anchor`s of the schema -> JSON pointers.
+pub fn anchors(root: &Value) -> Result<HashMap<String, String>> {
+    let mut found = Anchors { pointers: HashMap::new(), bytes: 0 };
+    found.collect(root, &mut String::new());
+    if found.bytes > MAX_POINTER_BYTES {
+        return Err(too_long(MAX_POINTER_BYTES));
+    }
+    Ok(found.pointers)
+}
+
+struct Anchors {
+    pointers: HashMap<String, String>,
+    bytes: usize,
+}
+
+impl Anchors {
+    fn add(&mut self, name: &str, pointer: &str) {
+        if self.bytes > MAX_POINTER_BYTES || self.pointers.contains_key(name) {
+            return;
         }
-        Value::Array(items) => {
-            for (i, item) in items.iter().enumerate() {
-                pointer.push_str(&format!("/{i}"));
-                collect(item, pointer, found);
-                pointer.truncate(length);
+        self.bytes += pointer.len();
+        self.pointers.insert(name.to_string(), pointer.to_string());
+    }
+
+    fn collect(&mut self, value: &Value, pointer: &mut String) {
+        let length = pointer.len();
+        match value {
+            Value::Object(members) => {
+                if let Some(Value::String(name)) = members.get("$anchor") {
+                    self.add(name, pointer);
+                }
+                for (key, member) in members {
+                    pointer.push('/');
+                    pointer.push_str(&escape(key));
+                    self.collect(member, pointer);
+                    pointer.truncate(length);
+                }
             }
+            Value::Array(items) => {
+                for (i, item) in items.iter().enumerate() {
+                    pointer.push_str(&format!("/{i}"));
+                    self.collect(item, pointer);
+                    pointer.truncate(length);
+                }
+            }
+            _ => {}
         }
-        _ => {}
     }
 }
 

@@ -6,7 +6,7 @@
 //! - a `oneOf` of distinct values is an `anyOf`;
 //! - an `unevaluatedProperties` that stands alone is an `additionalProperties`.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use percent_encoding::{utf8_percent_encode, AsciiSet, NON_ALPHANUMERIC};
 use serde_json::{Map, Value};
@@ -23,15 +23,17 @@ const FRAGMENT: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'/').remove(b'~').remove(b'$').remove(b'-').remove(b'_').remove(b'.');
 
 pub fn rewrite(root: &Value, walk: &Walk) -> Result<Value> {
-    let targets: HashSet<&str> =
+    let targets: BTreeSet<&str> =
         walk.places.iter().filter_map(|place| place.target.as_deref()).collect();
+    // The first that is not less has the prefix, if any has.
+    let is_target =
+        |under: &str| targets.range(under..).next().is_some_and(|target| target.starts_with(under));
     let mut schema = root.clone();
     // Parts before what they are part of: a rule below may replace the whole of it.
     let mut places: Vec<&Place> = walk.places.iter().collect();
     places.sort_by_key(|place| std::cmp::Reverse(place.pointer.len()));
     for place in places {
         let Some(Value::Object(members)) = schema.pointer_mut(&place.pointer) else { continue };
-        let is_target = |under: &str| targets.iter().any(|target| target.starts_with(under));
         drop_idle(&place.pointer, members);
         if let Some(target) = &place.target {
             members["$ref"] = reference(target);
@@ -132,10 +134,11 @@ fn join_values(schema: &mut Map<String, Value>) {
     if schema.contains_key("anyOf") {
         return;
     }
-    let mut seen: Vec<&Value> = Vec::new();
+    let mut seen: HashSet<String> = HashSet::new();
     for branch in branches {
         let Some(values) = only_values(branch) else { return };
-        if values.iter().any(|value| seen.iter().any(|other| is_same(value, other))) {
+        let values: Vec<String> = values.into_iter().map(canonical).collect();
+        if values.iter().any(|value| seen.contains(value)) {
             return;
         }
         seen.extend(values);
@@ -158,17 +161,24 @@ fn only_values(branch: &Value) -> Option<Vec<&Value>> {
     }
 }
 
-/// Equality as JSON Schema has it: numbers by value.
-fn is_same(a: &Value, b: &Value) -> bool {
-    match (a, b) {
-        (Value::Number(a), Value::Number(b)) => a.as_f64() == b.as_f64(),
-        (Value::Array(a), Value::Array(b)) => {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_same(a, b))
+/// One text for all that JSON Schema takes for the same: numbers by value, members in any order.
+fn canonical(value: &Value) -> String {
+    match value {
+        // Zero has two signs.
+        Value::Number(number) => format!("{:?}", number.as_f64().unwrap_or(0.0) + 0.0),
+        Value::Array(items) => {
+            format!("[{}]", items.iter().map(canonical).collect::<Vec<_>>().join(","))
         }
-        (Value::Object(a), Value::Object(b)) => {
-            a.len() == b.len()
-                && a.iter().all(|(name, a)| b.get(name).is_some_and(|b| is_same(a, b)))
+        Value::Object(members) => {
+            let mut texts: Vec<String> = members
+                .iter()
+                .map(|(name, member)| {
+                    format!("{}:{}", Value::from(name.as_str()), canonical(member))
+                })
+                .collect();
+            texts.sort();
+            format!("{{{}}}", texts.join(","))
         }
-        _ => a == b,
+        other => other.to_string(),
     }
 }

@@ -223,3 +223,116 @@ fn too_many_subschemas_are_one_too_many() {
     assert!(prepare(&schema(19_999)).is_ok());
     assert_eq!(prepare(&schema(20_000)).unwrap_err().code, Code::ResourceExhausted);
 }
+
+/// Definitions a0 -> a1 -> ... each of which refers to the next as `link` says, the last being any
+/// value; `length` schemas apply, the root among them.
+fn chain(length: usize, link: impl Fn(Value) -> Value) -> Value {
+    let name = |i: usize| json!(format!("#/$defs/a{i}"));
+    let mut definitions = serde_json::Map::new();
+    let last = length - 2;
+    for i in 0..last {
+        definitions.insert(format!("a{i}"), link(name(i + 1)));
+    }
+    definitions.insert(format!("a{last}"), json!({}));
+    json!({"$ref": "#/$defs/a0", "$defs": definitions})
+}
+
+/// From the thread of a test, whose stack has 2 MiB.
+fn assert_limit(at_limit: &Value, above: &Value, place: &str) {
+    if let Err(error) = Grammar::new(vocabulary(), 0, &at_limit.to_string()) {
+        panic!("refused at the limit: {}", error.message);
+    }
+    let error = Grammar::new(vocabulary(), 0, &above.to_string()).err().expect("not refused");
+    assert_eq!(error.code, Code::ResourceExhausted);
+    assert!(error.message.starts_with(place), "{}", error.message);
+}
+
+#[test]
+fn references_of_one_value_lie_128_deep_and_no_deeper() {
+    let link = |name: Value| json!({"$ref": name});
+    assert_limit(&chain(128, link), &chain(129, link), "#/$defs/a127: ");
+    assert_limit(&chain(128, link), &chain(19_000, link), "#/$defs/a127: ");
+    let any_of = |name: Value| json!({"anyOf": [{"type": "null"}, {"$ref": name}]});
+    assert_limit(&chain(64, any_of), &chain(6_000, any_of), "#/$defs/a");
+}
+
+#[test]
+fn schemas_lie_1024_deep_and_no_deeper() {
+    // The item is a schema of its own: two places a link, one for the root and one for the end.
+    let link = |name: Value| json!({"type": "array", "items": {"$ref": name}});
+    assert_limit(&chain(513, link), &chain(514, link), "#/$defs/a511/items: ");
+    assert_limit(&chain(513, link), &chain(6_000, link), "#/$defs/a511/items: ");
+    let circle = |length: usize| {
+        let mut schema = chain(length, |name| json!({"type": "array", "items": {"$ref": name}}));
+        schema["$defs"][format!("a{}", length - 2)] = json!({"items": {"$ref": "#/$defs/a0"}});
+        schema
+    };
+    assert_limit(&circle(512), &circle(513), "#/$defs/a");
+    assert_limit(&circle(512), &circle(6_000), "#/$defs/a");
+}
+
+/// 10,000 of them went through 10,000 passes over all places.
+#[test]
+fn a_long_chain_of_demands_is_looked_at_once() {
+    let link = |name: Value| {
+        json!({"type": "object", "properties": {"x": {"$ref": name}},
+                                    "required": ["x"]})
+    };
+    let started = std::time::Instant::now();
+    assert!(prepare(&chain(9_999, link)).is_err());
+    assert!(started.elapsed().as_millis() < 1000, "{:?}", started.elapsed());
+}
+
+#[test]
+fn long_names_on_the_ways_to_many_subschemas_are_refused() {
+    let schema = |items: usize| {
+        let items: Vec<Value> = (0..items).map(|_| json!(true)).collect();
+        json!({"properties": {"n".repeat(100_000): {"prefixItems": items}}})
+    };
+    assert!(prepare(&schema(100)).is_ok());
+    assert_eq!(prepare(&schema(1_000)).unwrap_err().code, Code::ResourceExhausted);
+}
+
+#[test]
+fn many_values_in_one_of_are_told_apart_soon() {
+    let values = |from: usize| json!({"enum": (from..from + 40_000).collect::<Vec<_>>()});
+    let started = std::time::Instant::now();
+    let apart = prepare(&json!({"oneOf": [values(0), values(50_000)]})).unwrap();
+    assert!(apart.schema.get("anyOf").is_some());
+    let same = prepare(&json!({"oneOf": [values(0), {"enum": [39_999.0]}]})).unwrap();
+    assert!(same.schema.get("oneOf").is_some());
+    assert!(started.elapsed().as_millis() < 2000, "{:?}", started.elapsed());
+}
+
+#[test]
+fn what_a_validator_would_never_end_with_is_not_asked_of_it() {
+    // Each refers to the next twice: two to the power of 40 ways.
+    for keyword in ["anyOf", "allOf"] {
+        let mut definitions = serde_json::Map::new();
+        for i in 0..40 {
+            let next = json!({"$ref": format!("#/$defs/a{}", i + 1)});
+            definitions.insert(format!("a{i}"), json!({keyword: [next, next]}));
+        }
+        definitions.insert("a40".to_string(), json!({"type": "integer"}));
+        let schema = json!({"$ref": "#/$defs/a0", "$defs": definitions});
+        let started = std::time::Instant::now();
+        match Grammar::new(vocabulary(), 0, &schema.to_string()) {
+            Ok(grammar) => {
+                assert_eq!(grammar.validate("1").unwrap_err().code, Code::ResourceExhausted);
+            }
+            Err(error) => println!("{keyword} is refused: {}", error.message),
+        }
+        assert!(started.elapsed().as_secs() < 5, "{:?}", started.elapsed());
+    }
+}
+
+#[test]
+fn holding_a_value_against_a_schema_is_bounded() {
+    let consts: Vec<Value> = (0..9_000).map(|i| json!({"const": i})).collect();
+    let grammar = grammar(&json!({"type": "array", "items": {"anyOf": consts}})).unwrap();
+    let items = |count: usize| json!(vec![8_999; count]).to_string();
+    assert!(grammar.validate(&items(100)).is_ok());
+    let started = std::time::Instant::now();
+    assert_eq!(grammar.validate(&items(100_000)).unwrap_err().code, Code::ResourceExhausted);
+    assert!(started.elapsed().as_millis() < 2000, "{:?}", started.elapsed());
+}

@@ -2,7 +2,7 @@
 //! From the root of a schema along everything that can apply to an instance, through references.
 //! What nothing refers to is not looked at: a library of definitions may hold what we lack.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
@@ -11,6 +11,8 @@ use super::{bounds, escape, refs, refuse, shape, wrong};
 use crate::abi::{Error, Result};
 
 const MAX_PLACES: usize = 20_000;
+/// Of the pointers to all places together: a long name stands in each pointer below it.
+const MAX_POINTER_BYTES: usize = 16 << 20;
 const MAX_NOTES: usize = 16;
 /// Whole numbers up to here survive every reader of JSON, our own compiler included.
 const MAX_WHOLE: u64 = 1 << 53;
@@ -21,10 +23,35 @@ pub struct Place {
     pub pointer: String,
     /// What its `$ref` means, as a pointer.
     pub target: Option<String>,
+    pub edges: Vec<Edge>,
+}
+
+/// From a place to one that applies through it.
+#[derive(Clone, Debug)]
+pub struct Edge {
+    /// Index in Walk::places.
+    pub to: usize,
+    pub applies: Applies,
+}
+
+/// To which values a schema applies, seen from the value of the one that it is part of.
+#[derive(Clone, Debug)]
+pub enum Applies {
+    /// To the same, by this keyword: $ref, allOf, anyOf, oneOf.
+    Here(&'static str),
+    /// To the member of this name.
+    Member(String),
+    /// To members, whatever their name (or if it is like a pattern).
+    Members,
+    /// To the item at this index.
+    Item(usize),
+    Items,
 }
 
 pub struct Walk {
     pub places: Vec<Place>,
+    /// Pointer -> index in `places`.
+    pub ids: HashMap<String, usize>,
     pub notes: Vec<String>,
     pub draft: Draft,
 }
@@ -43,22 +70,17 @@ impl Walk {
         let draft = draft_of(root)?;
         let mut walker = Walker {
             root,
-            anchors: refs::anchors(root),
-            walk: Walk { places: Vec::new(), notes: Vec::new(), draft },
-            queue: VecDeque::from([String::new()]),
+            anchors: refs::anchors(root)?,
+            walk: Walk { places: Vec::new(), ids: HashMap::new(), notes: Vec::new(), draft },
+            pointer_bytes: 0,
             multiples: Vec::new(),
         };
-        let mut seen = HashSet::new();
-        while let Some(pointer) = walker.queue.pop_front() {
-            if !seen.insert(pointer.clone()) {
-                continue;
-            }
-            if walker.walk.places.len() == MAX_PLACES {
-                return Err(Error::exhausted(format!(
-                    "#{pointer}: the schema has more than {MAX_PLACES} subschemas"
-                )));
-            }
-            walker.visit(pointer)?;
+        walker.find(String::new())?;
+        // Breadth first: places are added while we go along.
+        let mut next = 0;
+        while next < walker.walk.places.len() {
+            walker.visit(next)?;
+            next += 1;
         }
         Ok(walker.walk)
     }
@@ -68,37 +90,62 @@ struct Walker<'a> {
     root: &'a Value,
     anchors: HashMap<String, String>,
     walk: Walk,
-    queue: VecDeque<String>,
+    pointer_bytes: usize,
     multiples: Vec<bounds::Multiple>,
 }
 
 impl Walker<'_> {
-    fn visit(&mut self, pointer: String) -> Result<()> {
-        let value = self.root.pointer(&pointer).unwrap_or(&Value::Null);
-        let mut target = None;
-        match value {
-            Value::Bool(_) => {}
+    /// The index of the place at `pointer`, which may be new.
+    fn find(&mut self, pointer: String) -> Result<usize> {
+        if let Some(&known) = self.walk.ids.get(&pointer) {
+            return Ok(known);
+        }
+        let id = self.walk.places.len();
+        if id == MAX_PLACES {
+            return Err(Error::exhausted(format!(
+                "#{pointer}: the schema has more than {MAX_PLACES} subschemas"
+            )));
+        }
+        self.pointer_bytes += pointer.len();
+        if self.pointer_bytes > MAX_POINTER_BYTES {
+            return Err(refs::too_long(MAX_POINTER_BYTES));
+        }
+        self.walk.ids.insert(pointer.clone(), id);
+        self.walk.places.push(Place { pointer, target: None, edges: Vec::new() });
+        Ok(id)
+    }
+
+    fn follow(&mut self, from: usize, pointer: String, applies: Applies) -> Result<()> {
+        let to = self.find(pointer)?;
+        self.walk.places[from].edges.push(Edge { to, applies });
+        Ok(())
+    }
+
+    fn visit(&mut self, place: usize) -> Result<()> {
+        let pointer = self.walk.places[place].pointer.clone();
+        let root = self.root;
+        match root.pointer(&pointer).unwrap_or(&Value::Null) {
+            Value::Bool(_) => Ok(()),
             Value::Object(schema) => {
                 for (keyword, value) in schema {
                     self.check(&pointer, schema, keyword, value)?;
                 }
                 if let Some(reference) = schema.get("$ref") {
-                    target = Some(refs::resolve(self.root, &self.anchors, &pointer, reference)?);
+                    let target = refs::resolve(root, &self.anchors, &pointer, reference)?;
+                    self.walk.places[place].target = Some(target.clone());
+                    self.follow(place, target, Applies::Here("$ref"))?;
                 }
-                self.queue.extend(target.clone());
                 bounds::check(&pointer, schema)?;
                 bounds::check_multiple(&pointer, schema, &mut self.multiples)?;
-                self.queue_children(&pointer, schema);
+                self.follow_children(place, &pointer, schema)
             }
             other => {
                 let what = kind_of(other);
-                return Err(Error::invalid(format!(
+                Err(Error::invalid(format!(
                     "#{pointer}: is {what}, expected a schema (an object, true or false)"
-                )));
+                )))
             }
         }
-        self.walk.places.push(Place { pointer, target });
-        Ok(())
     }
 
     fn check(
@@ -181,29 +228,48 @@ impl Walker<'_> {
     }
 
     /// The subschemas of those keywords that have a meaning here.
-    fn queue_children(&mut self, pointer: &str, schema: &Map<String, Value>) {
+    fn follow_children(
+        &mut self,
+        place: usize,
+        pointer: &str,
+        schema: &Map<String, Value>,
+    ) -> Result<()> {
         for (keyword, value) in schema {
             let at = format!("{pointer}/{}", escape(keyword));
+            let items = value.as_array().map_or(0, Vec::len);
             match keyword.as_str() {
                 "properties" | "patternProperties" => {
                     for name in value.as_object().into_iter().flat_map(Map::keys) {
-                        self.queue.push_back(format!("{at}/{}", escape(name)));
+                        let applies = match keyword.as_str() {
+                            "properties" => Applies::Member(name.clone()),
+                            _ => Applies::Members,
+                        };
+                        self.follow(place, format!("{at}/{}", escape(name)), applies)?;
                     }
                 }
-                "allOf" | "anyOf" | "oneOf" | "prefixItems" => self.queue_items(&at, value),
-                "items" if value.is_array() => self.queue_items(&at, value),
-                "items" | "additionalItems" | "additionalProperties" => self.queue.push_back(at),
-                _ => {}
+                "prefixItems" | "items" if value.is_array() => {
+                    for i in 0..items {
+                        self.follow(place, format!("{at}/{i}"), Applies::Item(i))?;
+                    }
+                }
+                "items" | "additionalItems" => self.follow(place, at, Applies::Items)?,
+                "additionalProperties" => self.follow(place, at, Applies::Members)?,
+                _ => {
+                    let Some(list) = IN_PLACE.into_iter().find(|name| name == keyword) else {
+                        continue;
+                    };
+                    for i in 0..items {
+                        self.follow(place, format!("{at}/{i}"), Applies::Here(list))?;
+                    }
+                }
             }
         }
-    }
-
-    fn queue_items(&mut self, at: &str, value: &Value) {
-        for i in 0..value.as_array().map_or(0, Vec::len) {
-            self.queue.push_back(format!("{at}/{i}"));
-        }
+        Ok(())
     }
 }
+
+/// Lists of schemas for the instance itself.
+const IN_PLACE: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 
 const REFUSAL: &str = "this keyword cannot be enforced; leave it out, or say the same with others";
 
