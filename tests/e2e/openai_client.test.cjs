@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The outside view of the unmodified openai package for Node. test_node.py runs it against a server:
-// TESSERA_URL is where it is, NODE_PATH where the package was installed.
+// The outside view of the unmodified openai package for Node. test_node.py runs it: TESSERA_URL is
+// where the server is, NODE_PATH where the package was installed.
 "use strict";
 const assert = require("node:assert/strict");
 const { test } = require("node:test");
@@ -23,7 +23,8 @@ const weather = {
 const tools = [{ type: "function", function: { name: "get_weather", parameters: weather } }];
 
 function ask(fields) {
-  return client.chat.completions.create({ model, messages, max_tokens: 24, temperature: 0, ...fields });
+  const defaults = { model, messages, max_tokens: 24, temperature: 0 };
+  return client.chat.completions.create({ ...defaults, ...fields });
 }
 
 function checkWeather(text) {
@@ -75,7 +76,10 @@ test("the client's own reader puts calls together", async () => {
 test("an answer keeps to its schema", async () => {
   const completion = await ask({
     max_tokens: 100,
-    response_format: { type: "json_schema", json_schema: { name: "weather", schema: weather, strict: true } },
+    response_format: {
+      type: "json_schema",
+      json_schema: { name: "weather", schema: weather, strict: true },
+    },
   });
   checkWeather(completion.choices[0].message.content);
 });
