@@ -56,6 +56,8 @@ constexpr ForeignFlag kForeignFlags[] = {
     {"--allowed-origins", "name it --cors-origin ORIGIN"},
     {"--ssl-certfile", "name it --tls-cert FILE"},
     {"--ssl-keyfile", "name it --tls-key FILE"},
+    {"--ssl-ca-certs", "name it --tls-client-ca FILE"},
+    {"--api-key-file", "name it --api-keys FILE; `tessera key` makes its entries"},
     {"--download-dir", "models are not fetched yet; bundles are kept in --cache-dir"},
     // llama.cpp and ollama.
     {"-m --model", "name the model as the argument MODEL, without a flag"},

@@ -117,6 +117,7 @@ int Main(int argc, char** argv) {
   });
   AddRun(&app, &context);
   AddServe(&app, &context);
+  AddKey(&app, &context);
   AddCompile(&app, &context);
   AddPlan(&app, &context);
   AddInspect(&app, &context);

@@ -3,28 +3,25 @@
 // tessera serve MODEL: one model behind the OpenAI API. The port is bound first, so that one in use
 // is an error before any work, and answers "loading" until the model is there. SIGTERM and SIGINT
 // drain: running answers are finished, new ones refused, then the process ends with 0. A second
-// signal, or one while loading, ends it at once.
+// signal, or one while loading, ends it at once. SIGHUP reads the key file and certificates again.
 #include <fmt/format.h>
-#include <signal.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <csignal>
-#include <future>
 #include <memory>
 #include <optional>
 
 #include "cli/environment.h"
 #include "cli/loaded_model.h"
+#include "cli/server_signals.h"
 #include "cli/terminal.h"
 #include "cli/validators.h"
 #include "cli/verbs.h"
 
 #include "base/log.h"
 #include "base/process_memory.h"
-#include "base/thread.h"
 #include "bundle/manifest.h"
 #include "engine/engine.h"
 #include "server/request_templates.h"
@@ -45,7 +42,8 @@ struct Options {
   std::vector<std::string> api_keys;
   std::string key_file;
   std::string cors_origin;
-  std::string tls_certificate, tls_key;
+  std::string tls_certificate, tls_key, tls_client_ca;
+  bool allow_unauthenticated = false;
   std::vector<std::string> metrics_compat = {"vllm"};
   std::string otlp_endpoint;
   std::string tool_call_parser = "auto";
@@ -58,43 +56,6 @@ struct Options {
   std::optional<uint64_t> prefix_cache_bytes;  // Absent: as much as KV memory has.
   int http_threads = 4;
   int drain_seconds = 30;
-};
-
-/// SIGTERM and SIGINT, taken by a thread of their own. Start it before any other thread: those made
-/// later inherit that the signals are blocked.
-class StopSignals {
- public:
-  Status Start() {
-    sigset_t signals;
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGTERM);
-    sigaddset(&signals, SIGINT);
-    ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-    // Detached, with its state shared: it may be waiting when the process ends.
-    TESSERA_ASSIGN_OR_RETURN(
-        auto thread, StartThread("signals", [signals, state = state_] {
-          int signal = 0;
-          ::sigwait(&signals, &signal);
-          // Bundles appear by a rename, so nothing half-made can be left behind.
-          if (!state->is_serving) ::_exit(128 + signal);
-          state->first.set_value(signal);
-          ::sigwait(&signals, &signal);
-          ::_exit(1);  // An impatient second signal, although the owner is busy draining.
-        }));
-    thread.detach();
-    return {};
-  }
-
-  /// From now on the first signal is for Wait.
-  void BeginServing() { state_->is_serving = true; }
-  int Wait() { return state_->first.get_future().get(); }
-
- private:
-  struct State {
-    std::atomic<bool> is_serving{false};
-    std::promise<int> first;
-  };
-  const std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 
 /// What is found out of the model's chat, and how an operator's flags change that.
@@ -174,9 +135,36 @@ Result<server::ServiceOptions> MakeServiceOptions(const Options& options) {
   service.http.worker_threads = options.http_threads;
   if (options.tls_certificate.empty() != options.tls_key.empty())
     return Fail(InvalidArgument("--tls-cert and --tls-key are needed together"));
+  if (!options.tls_client_ca.empty() && options.tls_certificate.empty())
+    return Fail(InvalidArgument("--tls-client-ca needs --tls-cert and --tls-key"));
   if (!options.tls_certificate.empty())
-    service.http.tls = net::TlsFiles{options.tls_certificate, options.tls_key};
+    service.http.tls =
+        net::TlsFiles{options.tls_certificate, options.tls_key, options.tls_client_ca};
+  // Whoever reaches an open server can use all of it.
+  const server::AccessOptions& access = service.api.access;
+  service.http.loopback_only = access.api_keys.empty() && access.key_file.empty() &&
+                               options.tls_client_ca.empty() && !options.allow_unauthenticated;
+  service.api.drain_patience = std::chrono::seconds(options.drain_seconds);
   return service;
+}
+
+Result<std::unique_ptr<server::HttpService>> Listen(const Options& options) {
+  TESSERA_ASSIGN_OR_RETURN(server::ServiceOptions service, MakeServiceOptions(options));
+  auto listening = server::HttpService::Listen(std::move(service), Clock::Real());
+  if (listening.has_value() || listening.error().code() != Code::kFailedPrecondition)
+    return listening;
+  return Fail(InvalidArgument(
+      fmt::format("{}, and anybody could use the server: ask for keys with --api-keys FILE "
+                  "(`tessera key` makes them) or --api-key KEY, for client certificates with "
+                  "--tls-client-ca FILE, or leave it open with --allow-unauthenticated",
+                  listening.error().ToString())));
+}
+
+void Reload(server::HttpService* service) {
+  const auto report = service->Reload();  // It logs what is wrong.
+  if (!report.has_value()) return;
+  Note("SIGHUP: {} keys{}\n", report->keys,
+       report->has_certificate ? ", certificate read again" : "");
 }
 
 /// Pages of the prefix cache.
@@ -227,11 +215,11 @@ void PrintServing(const Options& options, const server::ServedModel& model,
 }
 
 Status Serve(const Options& options) {
-  StopSignals signals;
+  std::unique_ptr<server::HttpService> service;
+  ServerSignals signals;  // Ends first: a reload needs the service.
   TESSERA_RETURN_IF_ERROR(signals.Start());
-  TESSERA_ASSIGN_OR_RETURN(server::ServiceOptions service_options, MakeServiceOptions(options));
-  TESSERA_ASSIGN_OR_RETURN(auto service,
-                           server::HttpService::Listen(std::move(service_options), Clock::Real()));
+  TESSERA_ASSIGN_OR_RETURN(service, Listen(options));
+  signals.OnHangup([raw = service.get()] { Reload(raw); });
   Note("listening on {}, loading {}\n", service->address(),
        options.load.model.empty() ? options.load.bundle : options.load.model);
   LoadOptions load = options.load;
@@ -301,6 +289,10 @@ void AddServe(CLI::App* app, Context* context) {
                    "Let pages of this origin call (* = any)");
   verb->add_option("--tls-cert", options->tls_certificate, "PEM certificate chain; serves https");
   verb->add_option("--tls-key", options->tls_key, "PEM key of the certificate");
+  verb->add_option("--tls-client-ca", options->tls_client_ca,
+                   "PEM certificates of CAs; clients need one that they signed (mutual TLS)");
+  verb->add_flag("--allow-unauthenticated", options->allow_unauthenticated,
+                 "Listen beyond loopback although nobody is asked for a key or certificate");
   verb->add_option("--metrics-compat", options->metrics_compat,
                    "Servers whose metric names the page has beside ours, or none")
       ->check(CLI::IsMember({"vllm", "tgi", "llamacpp", "sglang", "none"}))

@@ -66,7 +66,7 @@ struct Request {
   Headers headers{};
   std::string body{};
   int version_minor = 1;  // HTTP/1.x
-  std::string peer;       // "127.0.0.1:51234"; for logs only.
+  std::string peer;       // Address and port: "127.0.0.1:51234", "[::1]:51234".
 
   /// First query parameter of that name.
   std::optional<std::string_view> Query(std::string_view name) const;

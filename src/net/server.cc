@@ -49,8 +49,16 @@ std::string_view WithoutBrackets(std::string_view host) {
   return has_brackets ? host.substr(1, host.size() - 2) : host;
 }
 
+bool IsLoopback(const asio::ip::address& address) {
+  if (address.is_v6() && address.to_v6().is_v4_mapped())
+    return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()).is_loopback();
+  return address.is_loopback();
+}
+
 /// Opened, bound and listening.
-Result<tcp::acceptor> Listen(asio::io_context& context, const std::string& host, uint16_t port) {
+Result<tcp::acceptor> Listen(asio::io_context& context, const ServerOptions& options) {
+  const std::string& host = options.host;
+  const uint16_t port = options.port;
   const std::string what = fmt::format("listening on {} port {}", host, port);
   error_code ec;
   tcp::resolver resolver(context);
@@ -58,6 +66,9 @@ Result<tcp::acceptor> Listen(asio::io_context& context, const std::string& host,
       resolver.resolve(WithoutBrackets(host), std::to_string(port), tcp::resolver::passive, ec);
   if (ec || found.empty()) return Fail(ToStatus(ec, what));
   const tcp::endpoint endpoint = found.begin()->endpoint();
+  if (options.loopback_only && !IsLoopback(endpoint.address()))
+    return Fail(FailedPrecondition(
+        fmt::format("{}: other machines can reach {}", what, endpoint.address().to_string())));
   tcp::acceptor acceptor(context);
   if (acceptor.open(endpoint.protocol(), ec); ec) return Fail(ToStatus(ec, what));
   if (acceptor.set_option(tcp::acceptor::reuse_address(true), ec); ec)
@@ -72,12 +83,17 @@ Result<tcp::acceptor> Listen(asio::io_context& context, const std::string& host,
 struct Shared {
   ServerOptions options;
   Handler handler;
-  std::shared_ptr<asio::ssl::context> tls;
+  std::shared_ptr<asio::ssl::context> tls;  // Under `mutex`.
   std::shared_ptr<std::atomic<bool>> is_draining = std::make_shared<std::atomic<bool>>(false);
   Counters counters;
   std::unique_ptr<WorkerPool> workers;
   std::mutex mutex;
   std::condition_variable all_closed;  // counters.open fell to 0.
+
+  std::shared_ptr<asio::ssl::context> CurrentTls() {
+    const std::lock_guard lock(mutex);
+    return tls;
+  }
 };
 
 /// One io_context, its thread and its connections. Everything but Post belongs to that thread.
@@ -98,8 +114,9 @@ class Loop final : public ConnectionHost {
   }
 
   void Adopt(tcp::socket socket, bool is_refused) {
-    auto transport = shared_->tls ? MakeTlsTransport(std::move(socket), *shared_->tls)
-                                  : MakeTcpTransport(std::move(socket));
+    auto tls = shared_->CurrentTls();
+    auto transport = tls ? MakeTlsTransport(std::move(socket), std::move(tls))
+                         : MakeTcpTransport(std::move(socket));
     auto connection = std::make_shared<Connection>(std::move(transport), this);
     connections_.emplace(connection.get(), connection);
     is_refused ? connection->StartRefused() : connection->Start();
@@ -160,7 +177,10 @@ class Server::Impl {
 
   Status Start();
   Status Drain(Duration timeout);
+  Status ReloadTls();
   void Stop();
+
+  bool has_tls() const { return shared_.options.tls.has_value(); }
 
   const tcp::endpoint& endpoint() const { return endpoint_; }
   const Counters& counters() const { return shared_.counters; }
@@ -185,12 +205,11 @@ Status Server::Impl::Start() {
   const ServerOptions& options = shared_.options;
   TESSERA_CHECK(options.loop_threads > 0 && options.worker_threads > 0 && shared_.handler);
   if (options.tls) {
-    TESSERA_ASSIGN_OR_RETURN(shared_.tls,
-                             MakeTlsContext(options.tls->certificate, options.tls->key));
+    TESSERA_ASSIGN_OR_RETURN(shared_.tls, MakeTlsContext(*options.tls));
   }
   for (int i = 0; i < options.loop_threads; ++i) loops_.push_back(std::make_unique<Loop>(&shared_));
   asio::io_context& context = loops_[0]->context();
-  TESSERA_ASSIGN_OR_RETURN(acceptor_, Listen(context, options.host, options.port));
+  TESSERA_ASSIGN_OR_RETURN(acceptor_, Listen(context, options));
   accept_timer_.emplace(context);
   error_code ec;
   endpoint_ = acceptor_->local_endpoint(ec);
@@ -199,6 +218,14 @@ Status Server::Impl::Start() {
   for (const auto& loop : loops_) TESSERA_RETURN_IF_ERROR(loop->Run());
   loops_[0]->Post([this] { Accept(); });  // Not before all loops run: a server starts whole.
   is_running_ = true;
+  return {};
+}
+
+Status Server::Impl::ReloadTls() {
+  if (!has_tls()) return {};
+  TESSERA_ASSIGN_OR_RETURN(auto tls, MakeTlsContext(*shared_.options.tls));
+  const std::lock_guard lock(shared_.mutex);
+  shared_.tls = std::move(tls);
   return {};
 }
 
@@ -292,6 +319,12 @@ uint16_t Server::port() const {
 }
 std::string Server::address() const {
   return EndpointName(impl_->endpoint());
+}
+bool Server::has_tls() const {
+  return impl_->has_tls();
+}
+Status Server::ReloadTls() {
+  return impl_->ReloadTls();
 }
 Status Server::Drain(Duration timeout) {
   return impl_->Drain(timeout);

@@ -23,18 +23,14 @@
 #include "net/errors.h"
 #include "net/limits.h"
 #include "net/response_writer.h"
+#include "net/tls_files.h"
 
 namespace tessera::net {
-
-/// PEM files, read once at start.
-struct TlsFiles {
-  std::string certificate;  // Chain, leaf first.
-  std::string key;
-};
 
 struct ServerOptions {
   std::string host = "127.0.0.1";  // Name or address, IPv4 or IPv6 (::1 or [::1]).
   uint16_t port = 0;               // 0: any free one, see Server::port().
+  bool loopback_only = false;      // Refuse a host that other machines can reach.
   int loop_threads = 2;
   int worker_threads = 4;
   Limits limits{};
@@ -55,7 +51,7 @@ struct ServerStats {
 class Server {
  public:
   /// Binds, listens and serves. kInvalidArgument (host, TLS files), kAlreadyExists (port taken),
-  /// kPermissionDenied (port reserved).
+  /// kPermissionDenied (port reserved), kFailedPrecondition (not loopback).
   static Result<std::unique_ptr<Server>> Start(ServerOptions options, Handler handler);
   /// Stops at once: open requests see a disconnect.
   ~Server();
@@ -66,6 +62,12 @@ class Server {
   /// "127.0.0.1:8000", "[::1]:8000".
   std::string address() const;
   ServerStats stats() const;
+
+  bool has_tls() const;
+  /// Reads the TLS files again: connections accepted from now on use them, those that are open keep
+  /// what they have. kInvalidArgument names the file that does not fit; then nothing has changed.
+  /// No effect without TLS.
+  Status ReloadTls();
 
   /// Stops accepting, closes idle connections, lets requests that have begun finish (their answers
   /// carry `Connection: close`), then stops. kDeadlineExceeded when some did not finish in time and

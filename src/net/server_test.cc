@@ -397,5 +397,21 @@ TEST(Server, ManyThreadsAndAbruptPeersLeaveNothingBehind) {
   EXPECT_EQ(server->stats().requests_open, 0u);
 }
 
+TEST(Server, LoopbackOnlyRefusesWhatOthersCanReach) {
+  const auto answer = [](const Request&, const ResponseWriter& writer) {
+    (void)writer.Send(Response::Text(200, ""));
+  };
+  for (const char* host : {"127.0.0.1", "127.1.2.3", "localhost", "::1", "::ffff:127.0.0.1"}) {
+    const auto server = Server::Start({.host = host, .loopback_only = true}, answer);
+    EXPECT_TRUE(server.has_value() || server.error().code() == Code::kInvalidArgument)
+        << host << ": " << server.error().ToString();  // Without IPv6 it is no address.
+  }
+  for (const char* host : {"0.0.0.0", "::", "::ffff:0.0.0.0"}) {
+    const auto server = Server::Start({.host = host, .loopback_only = true}, answer);
+    ASSERT_FALSE(server.has_value()) << host;
+    EXPECT_EQ(server.error().code(), Code::kFailedPrecondition) << server.error().ToString();
+  }
+}
+
 }  // namespace
 }  // namespace tessera::net

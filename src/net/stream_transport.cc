@@ -2,6 +2,8 @@
 #include "net/stream_transport.h"
 
 #include <fmt/format.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/post.hpp>
@@ -135,12 +137,39 @@ std::unique_ptr<Transport> MakeTcpTransport(Socket socket) {
   return std::make_unique<StreamTransport<Socket>>(std::move(socket));
 }
 
-std::unique_ptr<Transport> MakeTlsTransport(Socket socket, asio::ssl::context& context) {
-  return std::make_unique<StreamTransport<TlsStream>>(std::move(socket), context);
+std::unique_ptr<Transport> MakeTlsTransport(Socket socket,
+                                            std::shared_ptr<asio::ssl::context> context) {
+  // OpenSSL counts its references: the stream keeps what it needs of the context.
+  return std::make_unique<StreamTransport<TlsStream>>(std::move(socket), *context);
 }
 
-Result<std::shared_ptr<asio::ssl::context>> MakeTlsContext(const std::string& certificate,
-                                                           const std::string& key) {
+namespace {
+
+/// Certificates without a client's are refused in the handshake.
+Status AskForClientCertificates(const std::string& file, asio::ssl::context* context) {
+  error_code ec;
+  context->load_verify_file(file, ec);
+  // Names that clients are told, so that they know which certificate to show.
+  STACK_OF(X509_NAME)* const names = ec ? nullptr : SSL_load_client_CA_file(file.c_str());
+  if (names == nullptr) {
+    ERR_clear_error();
+    return InvalidArgument(fmt::format("{}: not a readable PEM file of CA certificates{}", file,
+                                       ec ? ": " + ec.message() : ""));
+  }
+  SSL_CTX* const native = context->native_handle();
+  SSL_CTX_set_client_CA_list(native, names);
+  context->set_verify_mode(asio::ssl::verify_peer | asio::ssl::verify_fail_if_no_peer_cert, ec);
+  if (ec) return Internal("TLS set-up: " + ec.message());
+  // Without a name of their own, sessions of verified clients could not be resumed.
+  constexpr std::string_view kName = "tessera";
+  SSL_CTX_set_session_id_context(native, reinterpret_cast<const unsigned char*>(kName.data()),
+                                 static_cast<unsigned>(kName.size()));
+  return {};
+}
+
+}  // namespace
+
+Result<std::shared_ptr<asio::ssl::context>> MakeTlsContext(const TlsFiles& files) {
   auto context = std::make_shared<asio::ssl::context>(asio::ssl::context::tls_server);
   error_code ec;
   context->set_options(asio::ssl::context::default_workarounds | asio::ssl::context::no_sslv2 |
@@ -148,14 +177,20 @@ Result<std::shared_ptr<asio::ssl::context>> MakeTlsContext(const std::string& ce
                            asio::ssl::context::no_tlsv1_1,
                        ec);
   if (ec) return Fail(Internal("TLS set-up: " + ec.message()));
-  context->use_certificate_chain_file(certificate, ec);
+  // OpenSSL would ask the terminal, on whatever thread this is.
+  context->set_password_callback(
+      [](size_t, asio::ssl::context::password_purpose) { return std::string(); }, ec);
+  context->use_certificate_chain_file(files.certificate, ec);
   if (ec)
-    return Fail(InvalidArgument(
-        fmt::format("{}: not a readable PEM certificate chain: {}", certificate, ec.message())));
-  context->use_private_key_file(key, asio::ssl::context::pem, ec);
+    return Fail(InvalidArgument(fmt::format("{}: not a readable PEM certificate chain: {}",
+                                            files.certificate, ec.message())));
+  context->use_private_key_file(files.key, asio::ssl::context::pem, ec);
   if (ec)
-    return Fail(InvalidArgument(
-        fmt::format("{}: not a readable PEM key of {}: {}", key, certificate, ec.message())));
+    return Fail(
+        InvalidArgument(fmt::format("{}: not a readable PEM key of {} (without a passphrase): {}",
+                                    files.key, files.certificate, ec.message())));
+  if (!files.client_ca.empty())
+    TESSERA_RETURN_IF_ERROR(AskForClientCertificates(files.client_ca, context.get()));
   return context;
 }
 

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "base/status.h"
+#include "net/tls_files.h"
 #include "net/transport.h"
 
 namespace boost::asio::ssl {
@@ -19,12 +20,10 @@ namespace tessera::net {
 
 /// `socket` belongs to an io_context that one thread runs; that is the transport's loop.
 std::unique_ptr<Transport> MakeTcpTransport(boost::asio::ip::tcp::socket socket);
-/// `context` must outlive the transport.
 std::unique_ptr<Transport> MakeTlsTransport(boost::asio::ip::tcp::socket socket,
-                                            boost::asio::ssl::context& context);
+                                            std::shared_ptr<boost::asio::ssl::context> context);
 
 /// TLS 1.2 and up with the given PEM files. kInvalidArgument names the file that does not fit.
-Result<std::shared_ptr<boost::asio::ssl::context>> MakeTlsContext(const std::string& certificate,
-                                                                  const std::string& key);
+Result<std::shared_ptr<boost::asio::ssl::context>> MakeTlsContext(const TlsFiles& files);
 
 }  // namespace tessera::net

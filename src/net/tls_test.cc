@@ -66,10 +66,15 @@ TlsFiles MakeCertificate(const std::filesystem::path& folder) {
 
 class TlsPeer {
  public:
-  TlsPeer(uint16_t port, const std::string& certificate)
+  /// `own`: the certificate that it shows.
+  TlsPeer(uint16_t port, const std::string& certificate, const TlsFiles* own = nullptr)
       : context_(SSL_CTX_new(TLS_client_method())), ssl_(nullptr) {
     SSL_CTX_load_verify_locations(context_.get(), certificate.c_str(), nullptr);
     SSL_CTX_set_verify(context_.get(), SSL_VERIFY_PEER, nullptr);
+    if (own != nullptr) {
+      SSL_CTX_use_certificate_file(context_.get(), own->certificate.c_str(), SSL_FILETYPE_PEM);
+      SSL_CTX_use_PrivateKey_file(context_.get(), own->key.c_str(), SSL_FILETYPE_PEM);
+    }
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(port);
@@ -84,6 +89,13 @@ class TlsPeer {
   TlsPeer& operator=(const TlsPeer&) = delete;
 
   bool is_connected() const { return is_connected_; }
+  /// The answer to one request; empty when the server did not want to talk.
+  std::string Ask() {
+    if (!is_connected_ || SSL_write(ssl_.get(), kGet.data(), static_cast<int>(kGet.size())) <= 0)
+      return "";
+    bool is_clean = false;
+    return Receive(&is_clean);
+  }
   void Send(std::string_view bytes) {
     EXPECT_EQ(SSL_write(ssl_.get(), bytes.data(), static_cast<int>(bytes.size())),
               static_cast<int>(bytes.size()));
@@ -187,6 +199,76 @@ TEST_F(TlsServer, KeyThatDoesNotFitIsNamed) {
   const auto server = Server::Start({.tls = TlsFiles{files_.certificate, stranger.key}}, AnswerBig);
   ASSERT_FALSE(server.has_value());
   EXPECT_THAT(server.error().ToString(), HasSubstr(stranger.key));
+}
+
+void AnswerBriefly(const Request&, const ResponseWriter& writer) {
+  (void)writer.Send(Response::Text(200, "hello"));
+}
+
+TEST_F(TlsServer, WithAClientCaOnlyItsClientsGetIn) {
+  const testing::TempDir mine, others;
+  const TlsFiles client = MakeCertificate(mine.path()), stranger = MakeCertificate(others.path());
+  files_.client_ca = client.certificate;
+  const auto server = Serve(AnswerBriefly);
+  EXPECT_THAT(TlsPeer(server->port(), files_.certificate, &client).Ask(), HasSubstr("hello"));
+  EXPECT_EQ(TlsPeer(server->port(), files_.certificate).Ask(), "");
+  EXPECT_EQ(TlsPeer(server->port(), files_.certificate, &stranger).Ask(), "");
+  // Who they are is asked again: the stranger becomes the client.
+  std::filesystem::copy_file(stranger.certificate, client.certificate,
+                             std::filesystem::copy_options::overwrite_existing);
+  ASSERT_TRUE(server->ReloadTls().ok());
+  EXPECT_THAT(TlsPeer(server->port(), files_.certificate, &stranger).Ask(), HasSubstr("hello"));
+}
+
+TEST_F(TlsServer, AReloadIsForNewConnections) {
+  const auto server = Serve(AnswerBriefly);
+  TlsPeer before(server->port(), files_.certificate);
+  ASSERT_TRUE(before.is_connected());
+  MakeCertificate(folder_.path());  // Over the old one.
+  EXPECT_FALSE(TlsPeer(server->port(), files_.certificate).is_connected()) << "not read yet";
+  ASSERT_TRUE(server->ReloadTls().ok());
+  EXPECT_THAT(TlsPeer(server->port(), files_.certificate).Ask(), HasSubstr("hello"));
+  EXPECT_THAT(before.Ask(), HasSubstr("hello"));
+}
+
+TEST_F(TlsServer, ABadReloadChangesNothing) {
+  const auto server = Serve(AnswerBriefly);
+  const testing::TempDir copies;
+  const std::string good = (copies.path() / "cert.pem").string();
+  std::filesystem::copy_file(files_.certificate, good);
+  for (const std::string& file : {files_.certificate, files_.key}) {
+    const std::string bytes = testing::ReadAll(file);
+    std::filesystem::resize_file(file, bytes.size() / 2);
+    const Status status = server->ReloadTls();
+    EXPECT_EQ(status.code(), Code::kInvalidArgument);
+    EXPECT_THAT(status.ToString(), HasSubstr(file));
+    EXPECT_THAT(TlsPeer(server->port(), good).Ask(), HasSubstr("hello"));
+    const Owned<FILE, fclose> out(fopen(file.c_str(), "w"));
+    EXPECT_EQ(fwrite(bytes.data(), 1, bytes.size(), out.get()), bytes.size());
+  }
+}
+
+TEST_F(TlsServer, WhatIsNoClientCaIsNamed) {
+  for (const std::string& file : {files_.key, std::string("/no/such/ca.pem")}) {
+    TlsFiles files = files_;
+    files.client_ca = file;
+    const auto server = Server::Start({.tls = files}, AnswerBriefly);
+    ASSERT_FALSE(server.has_value());
+    EXPECT_THAT(server.error().ToString(), HasSubstr(file));
+  }
+}
+
+TEST_F(TlsServer, AKeyWithAPassphraseIsAnErrorNotAQuestion) {
+  const Owned<EVP_PKEY, EVP_PKEY_free> key(EVP_EC_gen("P-256"));
+  const Owned<FILE, fclose> file(fopen(files_.key.c_str(), "w"));
+  unsigned char phrase[] = "secret";
+  ASSERT_EQ(
+      PEM_write_PrivateKey(file.get(), key.get(), EVP_aes_256_cbc(), phrase, 6, nullptr, nullptr),
+      1);
+  fflush(file.get());
+  const auto server = Server::Start({.tls = files_}, AnswerBriefly);
+  ASSERT_FALSE(server.has_value());
+  EXPECT_THAT(server.error().ToString(), HasSubstr(files_.key));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 // thread-safe itself.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <string>
 
@@ -31,6 +32,7 @@ namespace tessera::server {
 class FormCounters;
 class MemoryUse;
 class RequestObserver;
+class ServiceControl;
 class ServingStats;
 
 struct ApiOptions {
@@ -42,6 +44,7 @@ struct ApiOptions {
   Duration resume_grace = kResumeGrace;
   /// Hears of each request that is over, beside the log. See OnRequestEnd.
   OnRequestEnd on_request_end{};
+  Duration drain_patience = std::chrono::seconds(30);  // Of /admin/drain, unless it says otherwise.
 };
 
 struct Context {
@@ -61,6 +64,8 @@ struct Context {
   const otlp::Exporter* exporter = nullptr;  // May be null.
   std::function<net::ServerStats()> http_stats{};
   const Clock* clock = nullptr;
+  ServiceControl* control = nullptr;
+  TimePoint started{};
 };
 
 }  // namespace tessera::server

@@ -15,6 +15,7 @@
 #include "server/openai/endpoints.h"
 #include "server/openai/error.h"
 #include "server/openapi/document.h"
+#include "server/operate/endpoints.h"
 #include "server/readiness.h"
 #include "server/request_observer.h"
 #include "server/responses/endpoint.h"
@@ -229,6 +230,11 @@ net::Router MakeRouter(const Context* context) {
              [](const Context& c, const net::Request& r, const Reply& reply) {
                (void)reply.Send(CancelRequest(c, r.Param("id"), reply.caller()));
              });
+  routes.AddNow("GET", "/admin/stats", kAdmin, kNone,
+                [](const Context& c, const net::Request&) { return operate::HandleStats(c); });
+  routes.Add("POST", "/admin/drain", kAdmin, kJson, operate::HandleDrain);
+  routes.AddNow("POST", "/admin/reload", kAdmin, kNone,
+                [](const Context& c, const net::Request&) { return operate::HandleReload(c); });
   // Both methods, and no content type asked for, as the original server.
   routes.Add("POST", "/generate", kInference, kNone, shortfin::HandleGenerate);
   routes.Add("PUT", "/generate", kInference, kNone, shortfin::HandleGenerate);

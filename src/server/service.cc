@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/log.h"
 #include "server/limits.h"
 
 namespace tessera::server {
@@ -12,6 +13,7 @@ namespace tessera::server {
 HttpService::HttpService(ApiOptions options, const Clock& clock)
     : options_(std::move(options)),
       clock_(clock),
+      started_(clock.Now()),
       observer_(&clock_, &stats_,
                 [this](const RequestRecord& record) {
                   if (exporter_ != nullptr) exporter_->Export(record);
@@ -46,6 +48,7 @@ void HttpService::Serve(ServedModel model, std::unique_ptr<engine::Engine> engin
   TESSERA_CHECK(context_ == nullptr && engine != nullptr && model.tokenizer != nullptr &&
                 model.make_detokenizer);
   engine_ = std::move(engine);
+  drainer_ = std::make_unique<Drainer>(engine_.get());
   memory_ = std::make_unique<MemoryUse>(std::move(model.memory), &clock_);
   text::SpecialTokens specials(*model.tokenizer);
   context_ = std::make_unique<const Context>(
@@ -64,7 +67,9 @@ void HttpService::Serve(ServedModel model, std::unique_ptr<engine::Engine> engin
               .memory = memory_.get(),
               .exporter = exporter_.get(),
               .http_stats = [server = server_.get()] { return server->stats(); },
-              .clock = &clock_});
+              .clock = &clock_,
+              .control = this,
+              .started = started_});
   serving_ = MakeRouter(context_.get()).AsHandler();
   handler_.store(&serving_, std::memory_order_release);
 }
@@ -79,10 +84,11 @@ Result<std::unique_ptr<HttpService>> HttpService::Start(ServedModel model,
 }
 
 HttpService::~HttpService() {
-  // Handlers first, as they submit; then the engine's requests, as they post; then the posts, as
-  // they may still call the engine.
+  // Handlers first, as they submit; then the engine's requests, as they post, and with them a drain
+  // that waits for them; then the posts, as they may still call the engine.
   server_.reset();
   if (engine_ != nullptr) (void)engine_->Drain(Duration::zero());
+  drainer_.reset();
   tasks_.reset();
 }
 
@@ -94,6 +100,26 @@ Status HttpService::Drain(Duration patience) {
   const Status http = server_->Drain(std::max<Duration>(left, std::chrono::seconds(1)));
   if (exporter_ != nullptr) exporter_->Flush(kTraceFlushPatience);
   return engine.ok() ? http : engine;
+}
+
+Status HttpService::StartDrain(Duration patience, std::function<void(const Status&)> done) {
+  return drainer_->Start(patience, std::move(done));
+}
+
+Result<ReloadReport> HttpService::Reload() {
+  const std::lock_guard lock(reload_mutex_);
+  auto keys = access_->Load();
+  // The certificate counts once it is read, so it comes last of what can fail.
+  const Status status = keys.has_value() ? server_->ReloadTls() : keys.error();
+  if (!status.ok()) {
+    log::error("reload: nothing was changed: {}", status.ToString());
+    return Fail(status);
+  }
+  const ReloadReport report{.keys = keys->size(),
+                            .has_key_file = access_->has_key_file(),
+                            .has_certificate = server_->has_tls()};
+  access_->Use(*std::move(keys));
+  return report;
 }
 
 }  // namespace tessera::server

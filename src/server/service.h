@@ -12,7 +12,9 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,9 +28,11 @@
 #include "server/context.h"
 #include "server/form_check.h"
 #include "server/memory_use.h"
+#include "server/operate/drainer.h"
 #include "server/otlp/exporter.h"
 #include "server/request_observer.h"
 #include "server/served_model.h"
+#include "server/service_control.h"
 #include "server/serving_stats.h"
 
 namespace tessera::server {
@@ -39,7 +43,7 @@ struct ServiceOptions {
   std::optional<otlp::Endpoint> traces{};  // Where spans are sent; nothing: nowhere.
 };
 
-class HttpService {
+class HttpService : private ServiceControl {
  public:
   /// Binds and answers: 200 on /livez, 503 with code "loading" on all else, until Serve. Errors are
   /// those of net::Server::Start and of the key file. `clock` must outlive the service.
@@ -52,7 +56,7 @@ class HttpService {
                                                     std::unique_ptr<engine::Engine> engine,
                                                     ServiceOptions options, const Clock& clock);
   /// Cuts what is open.
-  ~HttpService();
+  ~HttpService() override;
   HttpService(const HttpService&) = delete;
   HttpService& operator=(const HttpService&) = delete;
 
@@ -65,11 +69,17 @@ class HttpService {
   /// finish, then all is stopped. kDeadlineExceeded when some were cut.
   Status Drain(Duration patience);
 
+  /// See ServiceControl. Any thread, from Listen on. What was wrong is in the log, too.
+  Result<ReloadReport> Reload() override;
+
  private:
+  Status StartDrain(Duration patience, std::function<void(const Status&)> done) override;
   HttpService(ApiOptions options, const Clock& clock);
 
   const ApiOptions options_;
   const Clock& clock_;
+  const TimePoint started_;
+  std::mutex reload_mutex_;  // One at a time.
   std::unique_ptr<AccessControl> access_;
   // Before all that may end a request.
   ServingStats stats_;
@@ -80,6 +90,7 @@ class HttpService {
   RequestRegistry registry_;
   EventStreams streams_;
   std::unique_ptr<engine::Engine> engine_;
+  std::unique_ptr<Drainer> drainer_;
   std::unique_ptr<TaskThread> tasks_;
   WarningCounters warnings_;
   FormCounters forms_;

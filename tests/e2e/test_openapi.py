@@ -34,6 +34,7 @@ STREAM_OPTIONS = {"include_usage": True, "include_progress": True, "resumable": 
 ANSWERED = [
     ("GET", "/version", None), ("GET", "/openapi.json", None), ("GET", "/v1/models", None),
     ("GET", "/v1/models/smollm2", None), ("GET", "/tokenizer_info", None),
+    ("GET", "/admin/stats", None), ("POST", "/admin/reload", None),
     ("POST", "/v1/completions", COMPLETION),
     ("POST", "/v1/completions", {**COMPLETION, "logprobs": 3, "echo": True, "frobnicate": 1}),
     ("POST", "/v1/completions", {**COMPLETION, "prompt_logprobs": 1, "best_of": 3}),
@@ -69,7 +70,7 @@ STREAMED = [
 ]
 WRONG = [
     ("GET", "/v1/models/no-such-model", None), ("DELETE", "/v1/requests/none", None),
-    ("GET", "/v1/requests/none/events", None),
+    ("GET", "/v1/requests/none/events", None), ("POST", "/admin/drain", {"confirm": "other"}),
     *[("POST", path, {"model": "smollm2"}) for path in (
         "/v1/completions", "/v1/chat/completions", "/v1/messages", "/v1/messages/count_tokens",
         "/v1/responses", "/v1/embeddings", "/tokenize", "/detokenize", "/apply-template", "/generate")],

@@ -70,10 +70,7 @@ Result<std::unique_ptr<AccessControl>> AccessControl::Make(const AccessOptions& 
     // No name of a file looks like this one.
     fixed.push_back({.name = fmt::format("--api-key #{}", i + 1),
                      .digest = DigestOf(options.api_keys[i]),
-                     .scopes = ScopeBit(Scope::kInference) | ScopeBit(Scope::kMetrics),
-                     .priority = std::nullopt,
-                     .limits = {},
-                     .expires = std::nullopt});
+                     .scopes = ScopeBit(Scope::kInference) | ScopeBit(Scope::kMetrics)});
   }
   std::unique_ptr<AccessControl> access(
       new AccessControl(std::move(fixed), options.key_file, clock));

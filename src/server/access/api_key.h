@@ -39,9 +39,9 @@ struct ApiKey {
   unsigned scopes = ScopeBit(Scope::kInference);
   /// Its class: what requests get that name no priority, and the best that they may name (lesser
   /// numbers come first). Absent: requests may name any, and get 0.
-  std::optional<int32_t> priority;
-  KeyLimits limits;
-  std::optional<int64_t> expires;  // Unix seconds; from then on it is no key.
+  std::optional<int32_t> priority{};
+  KeyLimits limits{};
+  std::optional<int64_t> expires{};  // Unix seconds; from then on it is no key.
 
   bool Has(Scope scope) const { return (scopes & ScopeBit(scope)) != 0; }
   bool operator==(const ApiKey&) const = default;

@@ -21,6 +21,7 @@ std::span<const Component> CommonComponents();
 std::span<const Component> OpenAiComponents();
 std::span<const Component> MessagesComponents();
 std::span<const Component> ResponsesComponents();
+std::span<const Component> AdminComponents();
 
 /// A schema for a field of a request whose type alone says too little.
 struct FieldDetail {

@@ -191,8 +191,8 @@ std::string PathOf(std::string_view pattern) {
 
 json::Object Components() {
   json::Object schemas;
-  for (const auto& table :
-       {CommonComponents(), OpenAiComponents(), MessagesComponents(), ResponsesComponents()})
+  for (const auto& table : {CommonComponents(), OpenAiComponents(), MessagesComponents(),
+                            ResponsesComponents(), AdminComponents()})
     for (const Component& component : table) schemas[component.name] = Parsed(component.schema);
   json::Object components;
   components["schemas"] = std::move(schemas);

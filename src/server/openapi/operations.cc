@@ -2,6 +2,7 @@
 #include "server/openapi/operations.h"
 
 #include "server/anthropic/fields.h"
+#include "server/operate/fields.h"
 #include "server/responses/fields.h"
 #include "server/shortfin/fields.h"
 
@@ -10,6 +11,7 @@ namespace {
 
 using anthropic::MessageFields;
 using openai::RequestFields;
+using operate::AdminFields;
 using responses::ResponseFields;
 using shortfin::GenerateFields;
 
@@ -19,7 +21,7 @@ constexpr Operation kOperations[] = {
     {.method = "GET", .pattern = "/readyz", .summary = "Whether the model makes tokens.", .needs_key = false, .error = "Error"},
     {.method = "GET", .pattern = "/livez", .summary = "Whether the process answers.", .needs_key = false, .error = "Error"},
     {.method = "GET", .pattern = "/version", .summary = "Version and model.", .needs_key = false, .answer = "Version", .error = "Error"},
-    {.method = "GET", .pattern = "/metrics", .summary = "Prometheus page.", .needs_key = false, .answer = "text", .error = "Error"},
+    {.method = "GET", .pattern = "/metrics", .summary = "Prometheus page.", .answer = "text", .error = "Error"},
     {.method = "GET", .pattern = "/openapi.json", .summary = "This document.", .needs_key = false, .answer = "OpenApi", .error = "Error"},
     {.method = "GET", .pattern = "/v1/models", .summary = "The models served here.", .answer = "ModelList", .error = "Error"},
     {.method = "GET", .pattern = "/v1/models/{id...}", .summary = "One model's card.", .answer = "Model", .error = "Error"},
@@ -34,6 +36,9 @@ constexpr Operation kOperations[] = {
     {.method = "GET", .pattern = "/tokenizer_info", .summary = "Special tokens and the chat template.", .answer = "TokenizerInfo", .error = "Error"},
     {.method = "POST", .pattern = "/apply-template", .summary = "A conversation as the chat template writes it.", .fields = RequestFields, .api = openai::kApplyTemplate, .required = "messages", .answer = "Prompt", .error = "Error"},
     {.method = "DELETE", .pattern = "/v1/requests/{id...}", .summary = "Ends an open request.", .answer = "CancelledRequest", .error = "Error"},
+    {.method = "GET", .pattern = "/admin/stats", .summary = "Engine, queue, KV pages, connections, keys.", .answer = "Stats", .error = "Error"},
+    {.method = "POST", .pattern = "/admin/drain", .summary = "Takes no more requests and waits for the running ones.", .fields = AdminFields, .api = operate::kDrain, .required = "confirm", .answer = "Drained", .error = "Error"},
+    {.method = "POST", .pattern = "/admin/reload", .summary = "Reads the key file and certificates again.", .answer = "Reloaded", .error = "Error"},
     {.method = "GET", .pattern = "/v1/requests/{id}/events", .summary = "Goes on with a resumable stream, behind Last-Event-ID.", .event = "AnyChunk", .error = "Error"},
     {.method = "POST", .pattern = "/generate", .summary = "The native call of the shortfin LLM server.", .fields = GenerateFields, .api = shortfin::kGenerate, .answer = "Generated", .event = "GeneratedEvent", .error = "GenerateError"},
     {.method = "PUT", .pattern = "/generate", .summary = "The same.", .fields = GenerateFields, .api = shortfin::kGenerate, .answer = "Generated", .event = "GeneratedEvent", .error = "GenerateError"},
