@@ -162,7 +162,7 @@ TEST(Admin, ADrainCutsWhatTakesTooLong) {
                   .Call("POST", "/v1/completions",
                         R"({"model":"org/fake","prompt":"x","max_tokens":200})")
                   .status,
-              499);
+              503);
   });
   brake.AwaitStep();
   std::thread draining([&] {
