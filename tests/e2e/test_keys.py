@@ -46,7 +46,7 @@ class Keyed:
     def __init__(self, folder: Path, cache: Path, *args: str | Path) -> None:
         self.file = folder / "keys.json"
         self.keys = {name: make_key(self.file, name, *rest) for name, *rest in (
-            ("alice",), ("bob",), ("limited", "--rpm", "3", "--tpm", "1000"),
+            ("alice",), ("bob",), ("limited", "--rpm", "3", "--tpm", "100"),
             ("batch", "--priority", "10"), ("prom", "--scope", "metrics"),
             ("root", "--scope", "admin,inference"))}
         self.server = start_server(folder / "log", GGUF, "--cache-dir", cache,
@@ -95,9 +95,9 @@ def test_the_openai_client_sees_its_errors_and_limits(keyed: Keyed) -> None:
         raw = limited.completions.with_raw_response.create(**PROMPT)
         assert raw.headers["x-ratelimit-limit-requests"] == "3"
         assert raw.headers["x-ratelimit-remaining-requests"] == str(left)
-        assert raw.headers["x-ratelimit-limit-tokens"] == "1000"
+        assert raw.headers["x-ratelimit-limit-tokens"] == "100"
     usage = raw.parse().usage
-    assert int(raw.headers["x-ratelimit-remaining-tokens"]) < 1000 - usage.total_tokens
+    assert int(raw.headers["x-ratelimit-remaining-tokens"]) < 100 - usage.total_tokens
     with pytest.raises(openai.RateLimitError) as refused:
         limited.completions.create(**PROMPT)
     assert 1 <= int(refused.value.response.headers["retry-after"]) <= 20

@@ -138,16 +138,17 @@ TEST_F(Keys, AReplacedSetOfKeysCountsAtOnceAndKeepsClients) {
 
 TEST_F(Keys, LimitsAreToldOnEveryAnswerOfALimitedKey) {
   Server server(Server::Says("hello"),
-                Options({Entry("alice", R"("rpm":100,"tpm":10000)"), Entry("bob")}));
+                Options({Entry("alice", R"("rpm":10,"tpm":100)"), Entry("bob")}));
   const net::Response whole = server.Call("POST", "/v1/completions", Completion(), As("alice-key"));
   EXPECT_EQ(whole.status, 200);
-  EXPECT_EQ(whole.headers.Find("x-ratelimit-limit-requests"), "100");
-  EXPECT_EQ(whole.headers.Find("x-ratelimit-remaining-requests"), "99");
-  EXPECT_EQ(whole.headers.Find("x-ratelimit-limit-tokens"), "10000");
-  EXPECT_EQ(whole.headers.Find("x-ratelimit-remaining-tokens"), "9990") << "4 and 6";
+  EXPECT_EQ(whole.headers.Find("x-ratelimit-limit-requests"), "10");
+  EXPECT_EQ(whole.headers.Find("x-ratelimit-remaining-requests"), "9");
+  EXPECT_EQ(whole.headers.Find("x-ratelimit-limit-tokens"), "100");
+  const int left = std::stoi(std::string(*whole.headers.Find("x-ratelimit-remaining-tokens")));
+  EXPECT_TRUE(left >= 90 && left < 100) << left << ": 4 and 6, and what came again meanwhile";
   const net::Response stream =
       server.Call("POST", "/v1/completions", Completion("\"stream\":true"), As("alice-key"));
-  EXPECT_EQ(stream.headers.Find("x-ratelimit-remaining-requests"), "98");
+  EXPECT_EQ(stream.headers.Find("x-ratelimit-remaining-requests"), "8");
   for (const auto& [method, path, body] : {std::tuple{"GET", "/v1/models", ""},
                                            {"GET", "/v1/models/none", ""},
                                            {"POST", "/v1/completions", "{"},
@@ -165,7 +166,7 @@ TEST_F(Keys, EveryDialectRefusesInItsOwnShape) {
   const auto refused = [&](const char* path, const std::string& body) {
     const net::Response response = server.Call("POST", path, body, As("alice-key"));
     EXPECT_EQ(response.status, 429) << path;
-    EXPECT_GE(std::stoi(std::string(response.headers.Find("retry-after").value_or("0"))), 58);
+    EXPECT_GE(std::stoi(std::string(response.headers.Find("retry-after").value_or("0"))), 20);
     EXPECT_EQ(response.headers.Find("x-ratelimit-remaining-requests"), "0");
     return Parsed(response.body);
   };
@@ -223,7 +224,7 @@ TEST_F(Keys, ConcurrencyIsFreeAgainWithTheAnswer) {
 
 TEST_F(Keys, AFullQueueTakesNothingFromTheKey) {
   Brake brake;
-  Server server(brake.Options(), Options({Entry("alice", R"("tpm":1000,"concurrency":9)")}),
+  Server server(brake.Options(), Options({Entry("alice", R"("tpm":60,"concurrency":9)")}),
                 {.max_running = 1, .queue_length = 2});
   std::thread first([&] {  // In its first step it still counts as one that waits.
     server.Call("POST", "/v1/completions", Completion("\"max_tokens\":2"), As("alice-key"));
@@ -233,7 +234,8 @@ TEST_F(Keys, AFullQueueTakesNothingFromTheKey) {
       server.Call("POST", "/v1/completions", Completion("\"n\":2"), As("alice-key"));
   EXPECT_EQ(refused.status, 429);
   EXPECT_EQ(Parsed(refused.body).at("error").at("code").as_string(), "queue_full");
-  EXPECT_EQ(refused.headers.Find("x-ratelimit-remaining-tokens"), "996") << "the first prompt's 4";
+  EXPECT_GE(std::stoi(std::string(*refused.headers.Find("x-ratelimit-remaining-tokens"))), 56)
+      << "only the first prompt's 4";
   brake.Release();
   first.join();
 }
