@@ -26,6 +26,7 @@ inline constexpr size_t kDryBreakersMax = 32;
 inline constexpr size_t kDryBreakerBytesMax = 64;
 inline constexpr int32_t kPriorityMax = 1000000;  // Of requests and keys, from minus that.
 inline constexpr size_t kWarningsMax = 16;        // Listed one by one; the rest as a number.
+inline constexpr size_t kWarningsHeldMax = 1024;  // Of one request; more leave no trace.
 
 // Trace context: beyond these a new trace begins, or the state is dropped.
 inline constexpr size_t kTraceparentBytesMax = 512;  // Versions to come may be longer than 55.

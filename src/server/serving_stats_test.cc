@@ -49,7 +49,13 @@ TEST(ServingStats, AreOnThePage) {
   server.Post("/v1/completions", R"({"model":"org/fake","prompt":"say\n","guided_regex":"h*",)"
                                  R"("max_tokens":2})");
   (void)server.Call("BREW", "/x\"y");
-  const std::string page = server.Call("GET", "/metrics").body;
+  const auto has = [](const std::string& page, const char* what) {
+    return page.find(what) != page.npos;
+  };
+  // Answers are counted after they were sent.
+  std::string page;
+  for (int i = 0; i < 1000 && !(has(page, "route=\"none\"") && has(page, "code=\"200\"} 2")); ++i)
+    page = server.Call("GET", "/metrics").body;
   for (
       const char* line :
       {R"(tessera_http_requests_total{model_name="org/fake",route="/v1/completions",method="POST",code="200"} 2)",

@@ -85,9 +85,10 @@ class Reader {
       if (Problem problem = ReadBlock(block)) return problem;
     }
     if (texts > 1)
-      warnings_->push_back(
+      openai::AddWarning(
           {"normalized", "messages",
-           fmt::format("{}: {} text parts were joined by line ends", place.path, texts)});
+           fmt::format("{}: {} text parts were joined by line ends", place.path, texts)},
+          warnings_);
     return std::nullopt;
   }
 
@@ -119,9 +120,9 @@ class Reader {
 
   /// What another service has thought and only it can read.
   Problem SkipRedacted(const chat::Part& block) {
-    warnings_->push_back(
-        {"normalized", "messages",
-         fmt::format("{} cannot be read here and was left out", block.place.path)});
+    openai::AddWarning({"normalized", "messages",
+                        fmt::format("{} cannot be read here and was left out", block.place.path)},
+                       warnings_);
     return std::nullopt;
   }
 

@@ -30,10 +30,11 @@ void WarnOfUnknown(const json::Object& object, std::span<const std::string_view>
                    const Place& place, std::string_view effect, std::vector<Warning>* warnings) {
   for (const auto& [key, value] : object)
     if (!value.is_null() && std::ranges::find(known, std::string_view(key)) == known.end())
-      warnings->push_back({"unknown_field",
-                           fmt::format("{}.{:.100}", place.path, std::string_view(key)),
-                           fmt::format("the member \"{:.100}\" of {} is not known and {}",
-                                       std::string_view(key), place.path, effect)});
+      openai::AddWarning(
+          {"unknown_field", fmt::format("{}.{:.100}", place.path, std::string_view(key)),
+           fmt::format("the member \"{:.100}\" of {} is not known and {}", std::string_view(key),
+                       place.path, effect)},
+          warnings);
 }
 
 ApiResult<std::string_view> ReadString(const json::Object& object, std::string_view key,
@@ -92,9 +93,10 @@ ApiResult<std::string> ReadText(const json::Value& content, const Place& place,
     JoinLine(&joined, *text);
   }
   if (parts->size() > 1)
-    warnings->push_back(
+    openai::AddWarning(
         {"normalized", std::string(place.field),
-         fmt::format("{}: {} text parts were joined by line ends", place.path, parts->size())});
+         fmt::format("{}: {} text parts were joined by line ends", place.path, parts->size())},
+        warnings);
   return joined;
 }
 

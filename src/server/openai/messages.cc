@@ -55,7 +55,7 @@ class MessageNormalizer {
  private:
   ApiError Bad(std::string message) const { return BadField("messages", std::move(message)); }
   void Warn(std::string what) {
-    warnings_->push_back({"normalized", "messages", fmt::format("{}.{}", where_, what)});
+    AddWarning({"normalized", "messages", fmt::format("{}.{}", where_, what)}, warnings_);
   }
 
   std::optional<ApiError> CheckRole(json::Object* message) {

@@ -25,9 +25,10 @@ void WarnUnknown(const json::Object& object, std::span<const std::string_view> k
                  std::string_view where, std::vector<Warning>* warnings) {
   for (const auto& [key, value] : object)
     if (!value.is_null() && std::ranges::find(known, std::string_view(key)) == known.end())
-      warnings->push_back({"unknown_field", std::string(where.substr(0, where.find('.'))),
-                           fmt::format("the field \"{}.{:.100}\" is not known and was ignored",
-                                       where, std::string_view(key))});
+      AddWarning({"unknown_field", std::string(where.substr(0, where.find('.'))),
+                  fmt::format("the field \"{}.{:.100}\" is not known and was ignored", where,
+                              std::string_view(key))},
+                 warnings);
 }
 
 /// A schema as clients give it: an object, or (vLLM) its JSON as a string.

@@ -297,6 +297,18 @@ TEST(OpenAiRequest, ManyWarningsAreSummedUp) {
   EXPECT_EQ(body.back().at("message").as_string(), "and 5 more");
 }
 
+TEST(OpenAiRequest, NoBodyMakesMoreWarningsThanAreHeld) {
+  for (const size_t count : {kWarningsHeldMax - 1, kWarningsHeldMax, kWarningsHeldMax + 1}) {
+    std::string members;
+    for (size_t i = 0; i < count; ++i) members += fmt::format(",\"u{}\":1", i);
+    const auto request = Completion(members.substr(1));
+    ASSERT_TRUE(request.has_value());
+    EXPECT_EQ(request->fields.warnings.size(), std::min(count, kWarningsHeldMax));
+    EXPECT_EQ(WarningsBody(request->fields.warnings).back().at("message").as_string(),
+              count < kWarningsHeldMax ? "and 1007 more" : "and 1008 more at least");
+  }
+}
+
 TEST(OpenAiRequest, WhatIsNotBuiltIsRefusedByName) {
   for (const Field& field : RequestFields()) {
     if (field.use != Use::kRefused) continue;

@@ -230,13 +230,19 @@ bool AsInteger(const json::Value& value, int64_t* number) {
   return true;
 }
 
+void AddWarning(Warning warning, std::vector<Warning>* warnings) {
+  if (warnings->size() < kWarningsHeldMax) warnings->push_back(std::move(warning));
+}
+
 json::Array WarningsBody(std::span<const Warning> warnings) {
   json::Array array;
   for (const Warning& warning : warnings) {
     if (array.size() == kWarningsMax) {
-      array.push_back({{"code", "more_warnings"},
-                       {"param", nullptr},
-                       {"message", fmt::format("and {} more", warnings.size() - kWarningsMax)}});
+      array.push_back(
+          {{"code", "more_warnings"},
+           {"param", nullptr},
+           {"message", fmt::format("and {} more{}", warnings.size() - kWarningsMax,
+                                   warnings.size() < kWarningsHeldMax ? "" : " at least")}});
       break;
     }
     array.push_back(
@@ -252,9 +258,10 @@ ApiResult<std::vector<Warning>> CheckFields(const json::Object& body, std::span<
     if (value.is_null()) continue;
     const Field* field = FindField(fields, key, api);
     if (field == nullptr) {
-      warnings.push_back({"unknown_field", fmt::format("{:.100}", std::string_view(key)),
-                          fmt::format("the field \"{:.100}\" is not known and was ignored",
-                                      std::string_view(key))});
+      AddWarning({"unknown_field", fmt::format("{:.100}", std::string_view(key)),
+                  fmt::format("the field \"{:.100}\" is not known and was ignored",
+                              std::string_view(key))},
+                 &warnings);
       continue;
     }
     if (field->use == Use::kRefused && AsksForNothing(value)) continue;

@@ -64,6 +64,9 @@ struct Warning {
   std::string param;
   std::string message;
 };
+/// For what a body can hold any number of. Beyond kWarningsHeldMax nothing is added.
+void AddWarning(Warning warning, std::vector<Warning>* warnings);
+/// The first kWarningsMax, then how many more.
 json::Array WarningsBody(std::span<const Warning> warnings);
 
 /// Checks every member of `body` against the table: type, range, refusals. JSON null means absent.

@@ -87,10 +87,11 @@ class Reader {
     const auto text = ReadContent(item, "content", place);
     if (!text.has_value()) return text.error();
     if (role == "developer")
-      warnings_->push_back({"normalized", "input",
-                            fmt::format("{}.role: \"developer\" was given to the template as "
-                                        "\"system\"",
-                                        place.path)});
+      openai::AddWarning({"normalized", "input",
+                          fmt::format("{}.role: \"developer\" was given to the template as "
+                                      "\"system\"",
+                                      place.path)},
+                         warnings_);
     return At(place, history_.AddText(role == "developer" ? "system" : role, *text));
   }
 
@@ -111,9 +112,10 @@ class Reader {
     if (!text.has_value()) return text.error();
     json::Value arguments = chat::CallArguments(*text);
     if (arguments.is_string())
-      warnings_->push_back(
+      openai::AddWarning(
           {"normalized", "input",
-           fmt::format("{}.arguments is no JSON object and stays a string", place.path)});
+           fmt::format("{}.arguments is no JSON object and stays a string", place.path)},
+          warnings_);
     return At(place.Member("call_id"), history_.AddCall(*id, *name, std::move(arguments)));
   }
 
@@ -137,9 +139,10 @@ class Reader {
       return At(place, history_.AddThoughts(*text));
     }
     if (json::Find(item, "encrypted_content") != nullptr)
-      warnings_->push_back(
+      openai::AddWarning(
           {"normalized", "input",
-           fmt::format("{}.encrypted_content cannot be read here and was left out", place.path)});
+           fmt::format("{}.encrypted_content cannot be read here and was left out", place.path)},
+          warnings_);
     return std::nullopt;
   }
 

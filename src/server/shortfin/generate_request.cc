@@ -25,9 +25,10 @@ void WarnUnknown(const json::Object& object, std::span<const std::string_view> k
                  std::vector<Warning>* warnings) {
   for (const auto& [key, value] : object)
     if (std::ranges::find(known, std::string_view(key)) == known.end())
-      warnings->push_back({"unknown_field", fmt::format("{:.100}", std::string_view(key)),
-                           fmt::format("the field \"{:.100}\" is not known and was ignored",
-                                       std::string_view(key))});
+      openai::AddWarning({"unknown_field", fmt::format("{:.100}", std::string_view(key)),
+                          fmt::format("the field \"{:.100}\" is not known and was ignored",
+                                      std::string_view(key))},
+                         warnings);
 }
 
 Status OutOfPlace(std::string_view field, std::string_view expected) {
