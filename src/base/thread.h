@@ -23,11 +23,11 @@ namespace tessera {
 template <typename Function>
 Result<std::thread> StartThread(std::string_view what, Function&& function) {
   try {
-    return std::thread([name = std::string(what.substr(0, 15)),
-                        run = std::forward<Function>(function)]() mutable {
-      (void)::pthread_setname_np(::pthread_self(), name.c_str());
-      run();
-    });
+    return std::thread(
+        [name = std::string(what.substr(0, 15)), run = std::forward<Function>(function)]() mutable {
+          (void)::pthread_setname_np(::pthread_self(), name.c_str());
+          run();
+        });
   } catch (const std::system_error& error) {
     return Fail(ResourceExhausted(
         fmt::format("the system gives no thread for {}: {}; raise the limit of processes (ulimit "
