@@ -7,21 +7,25 @@
 #include <vector>
 
 #include "base/check.h"
+#include "server/forwarding_listener.h"
 
 namespace tessera::server {
 namespace {
 
-class BestOf : public GenerationListener {
+class BestOf : public ForwardingListener {
  public:
   BestOf(std::unique_ptr<GenerationListener> listener, size_t prompts, size_t generated,
          size_t kept)
-      : listener_(std::move(listener)),
+      : ForwardingListener(std::move(listener)),
         generated_(generated),
         kept_(kept),
         choices_(prompts * generated) {
     TESSERA_CHECK(kept >= 1 && kept < generated);
   }
 
+  /// Of generated choices, of which it is not known yet which ones are passed on.
+  void OnPrefill(size_t /*choice*/, const engine::PrefillProgress& /*progress*/) override {}
+  bool IsComplete(size_t /*choice*/) const override { return false; }
   void OnPrompt(size_t choice, engine::PromptLogprobs logprobs) override {
     choices_[choice].prompt = std::move(logprobs);
     choices_[choice].has_prompt = true;
@@ -44,9 +48,8 @@ class BestOf : public GenerationListener {
         kept.stop_strings.push_back(totals.stop_strings[choice]);
       }
     }
-    listener_->OnDone(kept);
+    ForwardingListener::OnDone(kept);
   }
-  void OnError(const Status& status) override { listener_->OnError(status); }
 
  private:
   struct Choice {
@@ -68,13 +71,13 @@ class BestOf : public GenerationListener {
 
   void PassOn(size_t choice, size_t number) {
     Choice& kept = choices_[choice];
-    if (kept.has_prompt) listener_->OnPrompt(number, std::move(kept.prompt));
-    for (engine::OutputDelta& delta : kept.deltas) listener_->OnDelta(number, std::move(delta));
-    listener_->OnChoiceScore(number, kept.score);
-    listener_->OnChoiceEnd(number, kept.reason);
+    if (kept.has_prompt) ForwardingListener::OnPrompt(number, std::move(kept.prompt));
+    for (engine::OutputDelta& delta : kept.deltas)
+      ForwardingListener::OnDelta(number, std::move(delta));
+    ForwardingListener::OnChoiceScore(number, kept.score);
+    ForwardingListener::OnChoiceEnd(number, kept.reason);
   }
 
-  const std::unique_ptr<GenerationListener> listener_;
   const size_t generated_;
   const size_t kept_;
   std::vector<Choice> choices_;

@@ -30,6 +30,7 @@ class Exporter;
 namespace tessera::server {
 
 class FormCounters;
+class FormWorker;
 class MemoryUse;
 class RequestObserver;
 class ServiceControl;
@@ -58,6 +59,7 @@ struct Context {
   EventStreams* streams = nullptr;
   WarningCounters* warnings = nullptr;
   FormCounters* forms = nullptr;
+  FormWorker* form_worker = nullptr;
   const RequestObserver* observer = nullptr;
   ServingStats* stats = nullptr;
   const MemoryUse* memory = nullptr;

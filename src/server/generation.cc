@@ -63,6 +63,12 @@ Result<std::shared_ptr<Generation>> Generation::Start(
   TESSERA_CHECK(!choices.empty());
   auto generation = std::make_shared<Generation>(setting, std::move(listener));
   generation->Register(std::move(names), choices.front().request.client);
+  generation->listener_->OnStart([weak = std::weak_ptr<Generation>(generation)](const Status& why) {
+    const auto alive = weak.lock();
+    if (alive == nullptr || alive->failed_ || alive->open_ == 0) return false;
+    alive->Fail(why);
+    return true;
+  });
   TESSERA_RETURN_IF_ERROR(generation->Submit(std::move(choices)));
   return generation;
 }

@@ -25,6 +25,7 @@
 #include "server/serving_stats.h"
 #include "server/task_thread.h"
 #include "text/grammar.h"
+#include "text/reasoning_parser.h"
 
 namespace tessera::server {
 
@@ -40,6 +41,8 @@ struct ChoiceSpec {
   bool is_next_beam = false;
   /// What request.constraint came from: the finished answer is held against it. Null: nothing.
   std::shared_ptr<const text::Grammar> grammar = nullptr;
+  /// Takes off what stands before the text that has this form; has read nothing.
+  std::optional<text::ReasoningParser> thoughts = std::nullopt;
   /// The client may have it cut anywhere (stop strings, stop tokens).
   bool may_be_cut = false;
   /// As the client asked; its key decides otherwise (access/admission.h), and on request.client.
@@ -55,9 +58,15 @@ struct GenerationTotals {
   std::vector<std::string> stop_strings;
 };
 
+/// Ends a generation that is not over as failed: its listener hears OnError. False when it was
+/// over. Task thread; may outlive the generation.
+using FailGeneration = std::function<bool(const Status&)>;
+
 class GenerationListener {
  public:
   virtual ~GenerationListener() = default;
+  /// Once, before all others and before anything is submitted, on the thread that starts it.
+  virtual void OnStart(FailGeneration /*fail*/) {}
   /// While the choice's prompt is computed, if its request asked for it.
   virtual void OnPrefill(size_t /*choice*/, const engine::PrefillProgress& /*progress*/) {}
   /// Instead of deltas, if its request asked for it: the pooled hidden states of its prompt.

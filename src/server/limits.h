@@ -32,6 +32,10 @@ inline constexpr size_t kWarningsHeldMax = 1024;  // Of one request; more leave 
 inline constexpr size_t kTraceparentBytesMax = 512;  // Versions to come may be longer than 55.
 inline constexpr size_t kTracestateBytesMax = 512;
 inline constexpr size_t kTracestateMembersMax = 32;
+/// A finished answer is not held against its form when that could not begin for so long.
+inline constexpr Duration kFormWaitMax = std::chrono::seconds(2);
+/// What compiling all schemas of one request may take; those left count as too expensive.
+inline constexpr Duration kSchemasTimeMax = std::chrono::seconds(2);
 /// At the end of a drain the collector gets so long for what is left.
 inline constexpr Duration kTraceFlushPatience = std::chrono::seconds(5);
 

@@ -91,7 +91,11 @@ void AddForms(const MetricsInput& input, MetricsPageBuilder* page) {
   page->Counters(
       "structured_outputs_total",
       "Answers that were to have a form, by how they ended; invalid: a bug of the server.",
-      "result", {{"valid", forms.valid}, {"cut", forms.cut}, {"invalid", forms.invalid}},
+      "result",
+      {{"valid", forms.valid},
+       {"cut", forms.cut},
+       {"invalid", forms.invalid},
+       {"skipped", forms.skipped}},
       /*is_ours=*/true);
   page->Counters(
       "grammar_requests_total", "Forms that requests asked for, by what it took.", "result",

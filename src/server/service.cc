@@ -35,6 +35,7 @@ Result<std::unique_ptr<HttpService>> HttpService::Listen(ServiceOptions options,
       service->tasks_, TaskThread::Start(silence / 10, [raw = service.get(), silence] {
         raw->streams_.Tick(raw->clock_.Now(), silence, raw->options_.resume_grace);
       }));
+  TESSERA_ASSIGN_OR_RETURN(service->form_worker_, FormWorker::Start());
   if (options.traces.has_value()) {
     TESSERA_ASSIGN_OR_RETURN(service->exporter_,
                              otlp::Exporter::Start({.endpoint = *std::move(options.traces)}));
@@ -62,6 +63,7 @@ void HttpService::Serve(ServedModel model, std::unique_ptr<engine::Engine> engin
               .streams = &streams_,
               .warnings = &warnings_,
               .forms = &forms_,
+              .form_worker = form_worker_.get(),
               .observer = &observer_,
               .stats = &stats_,
               .memory = memory_.get(),
@@ -85,10 +87,12 @@ Result<std::unique_ptr<HttpService>> HttpService::Start(ServedModel model,
 
 HttpService::~HttpService() {
   // Handlers first, as they submit; then the engine's requests, as they post, and with them a drain
-  // that waits for them; then the posts, as they may still call the engine.
+  // that waits for them; then the looks at answers, as they post; then the posts, as they may still
+  // call the engine.
   server_.reset();
   if (engine_ != nullptr) (void)engine_->Drain(Duration::zero());
   drainer_.reset();
+  if (form_worker_ != nullptr) form_worker_->Stop();
   tasks_.reset();
 }
 

@@ -94,6 +94,7 @@ class HttpService : private ServiceControl {
   std::unique_ptr<TaskThread> tasks_;
   WarningCounters warnings_;
   FormCounters forms_;
+  std::unique_ptr<FormWorker> form_worker_;
   std::unique_ptr<const Context> context_;
   // Workers read the pointer, which moves once from the first handler to the second.
   const net::Handler loading_;

@@ -19,7 +19,11 @@ std::optional<openai::ApiError> StartGeneration(const Context& context, const Re
   // A name given twice would count one request as two.
   std::ranges::sort(ids);
   ids.erase(std::ranges::unique(ids).begin(), ids.end());
-  listener = MakeFormCheck(std::move(listener), choices, context.forms);
+  listener = MakeFormCheck(std::move(listener), choices,
+                           {.counters = context.forms,
+                            .worker = context.form_worker,
+                            .tasks = context.tasks,
+                            .clock = context.clock});
   if (const auto refusal = AdmitChoices(reply.caller(), &choices, &listener)) {
     reply.SetRetryAfter(refusal->retry_after);
     return refusal->error;

@@ -5,14 +5,15 @@
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "base/json.h"
 #include "text/json_scanner.h"
 
 namespace tessera::text {
 namespace {
 
-/// Around the number of a schema. No literal holds it: JSON text and Escaped() write it otherwise.
-constexpr char kSchemaMark = '\x01';
+/// Around the number of a part. No literal holds it: JSON text and Escaped() write it otherwise.
+constexpr char kPartMark = '\x01';
 
 /// `text` as a part of a regular expression between slashes: whatever could mean something there is
 /// written as a number.
@@ -136,8 +137,43 @@ void LarkText::Rule(std::string_view name, std::string_view body) {
 }
 
 std::string LarkText::Json(const json::Value& schema) {
-  schemas_.push_back(schema.is_null() ? json::Value(json::Object{{"type", "object"}}) : schema);
-  return fmt::format("{0}{1}{0}", kSchemaMark, schemas_.size() - 1);
+  return Add(json::Object{
+      {"json_schema", schema.is_null() ? json::Value(json::Object{{"type", "object"}}) : schema}});
+}
+
+std::string LarkText::Form(GrammarKind kind, std::string_view source) {
+  const auto parsed = [source] {
+    auto value = json::Parse(source, {}, "form");
+    // What is no JSON is refused where it is compiled.
+    return value.has_value() ? *std::move(value) : json::Value(source);
+  };
+  switch (kind) {
+    case GrammarKind::kJsonSchema:
+      return Add(json::Object{{"json_schema", parsed()}});
+    case GrammarKind::kRegex:
+      return Add(json::Object{{"regex", source}});
+    case GrammarKind::kLark:
+      return Add(json::Object{{"lark", source}});
+    case GrammarKind::kChoices:
+      return Add(json::Object{{"choices", source}});
+    case GrammarKind::kTags:
+      return Add(json::Object{{"tags", source}});
+    case GrammarKind::kLarkParts:
+      break;
+  }
+  TESSERA_CHECK(false);
+  return "";
+}
+
+std::string LarkText::Thoughts(const ReasoningSyntax& syntax, bool is_open) {
+  const std::string space = "(/[ \\n\\r\\t]{1,8}/)? ";
+  if (is_open || syntax.is_implied) return TextUpTo(syntax.end) + " " + space;
+  return fmt::format("({} {})? ", TextBetween(syntax.begin, syntax.end), space);
+}
+
+std::string LarkText::Add(json::Value part) {
+  forms_.push_back(std::move(part));
+  return fmt::format("{0}{1}{0}", kPartMark, forms_.size() - 1);
 }
 
 std::string LarkText::Source(std::string_view start) const {
@@ -145,12 +181,12 @@ std::string LarkText::Source(std::string_view start) const {
   json::Array parts;
   std::string_view rest = text;
   while (true) {
-    const size_t begin = rest.find(kSchemaMark);
+    const size_t begin = rest.find(kPartMark);
     if (begin == std::string_view::npos) break;
-    const size_t end = rest.find(kSchemaMark, begin + 1);
+    const size_t end = rest.find(kPartMark, begin + 1);
     const std::string number(rest.substr(begin + 1, end - begin - 1));
     parts.push_back(json::Value(rest.substr(0, begin)));
-    parts.push_back(json::Object{{"json_schema", schemas_[std::stoul(number)]}});
+    parts.push_back(forms_[std::stoul(number)]);
     rest.remove_prefix(end + 1);
   }
   parts.push_back(json::Value(rest));

@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "base/json.h"
+#include "text/grammar.h"
+#include "text/reasoning_parser.h"
 #include "text/tokenizer.h"
 
 namespace tessera::text {
@@ -37,6 +39,11 @@ class LarkText {
   std::string FreshName(std::string_view stem);
   /// Terms for JSON that obeys `schema`, null for any object, written on one line.
   std::string Json(const json::Value& schema);
+  /// Terms for text of a form of its own, as Grammar::Compile takes it; not kLarkParts.
+  std::string Form(GrammarKind kind, std::string_view source);
+  /// Terms for thoughts and the white space behind them, before an answer: they have to be there
+  /// when the answer begins within them (`is_open`) or the syntax says so, else they may.
+  std::string Thoughts(const ReasoningSyntax& syntax, bool is_open);
   /// All rules and the one that everything begins with, as GrammarKind::kLarkParts takes it.
   std::string Source(std::string_view start) const;
 
@@ -45,9 +52,11 @@ class LarkText {
   bool HasSpecial(std::string_view text) const;
   /// What takes those texts out of a terminal that begin with white space and `first`.
   std::string NotFirst(std::string_view first) const;
+  /// Terms for a part that is no Lark.
+  std::string Add(json::Value part);
 
   std::vector<std::pair<std::string, TokenId>> specials_;  // Longest first.
-  json::Array schemas_;
+  json::Array forms_;                                      // Parts of the grammar.
   std::string rules_;
   size_t count_ = 0;
 };

@@ -66,16 +66,6 @@ Result<std::string> ArgumentTerms(const ToolSyntax& syntax, const ToolSchema& to
   return lark->Json(tool.parameters);
 }
 
-/// Thoughts and the white space behind them, as terms before those of the answer; perhaps none.
-std::string Thoughts(const ToolGrammarOptions& options, LarkText* lark) {
-  if (!options.reasoning.has_value()) return "";
-  const ReasoningSyntax& syntax = *options.reasoning;
-  const std::string space = "(/[ \\n\\r\\t]{1,8}/)? ";
-  if (options.starts_reasoning || syntax.is_implied)
-    return lark->TextUpTo(syntax.end) + " " + space;
-  return fmt::format("({} {})? ", lark->TextBetween(syntax.begin, syntax.end), space);
-}
-
 }  // namespace
 
 Result<std::optional<std::string>> ToolGrammar(const ToolSyntax& syntax,
@@ -114,7 +104,10 @@ Result<std::optional<std::string>> ToolGrammar(const ToolSyntax& syntax,
     const std::string up_to_mark = lark.TextUpTo(marker, thoughts);
     answer = fmt::format("({}? | {} {})", lark.TextWithout(marker, thoughts), up_to_mark, calls);
   }
-  return std::optional(lark.Source(Thoughts(options, &lark) + answer));
+  const std::string thoughts = options.reasoning.has_value()
+                                   ? lark.Thoughts(*options.reasoning, options.starts_reasoning)
+                                   : "";
+  return std::optional(lark.Source(thoughts + answer));
 }
 
 }  // namespace tessera::text

@@ -26,7 +26,9 @@ enum {
   TK_GRAMMAR_LARK = 2,        /* llguidance's variant of Lark. */
   TK_GRAMMAR_CHOICES = 3,     /* A JSON array of strings, one of which is the output. */
   TK_GRAMMAR_TAGS = 4,        /* Text with structured parts, as JSON: see text/grammar.h. */
-  TK_GRAMMAR_PARTS = 5        /* A JSON array of Lark text and {"json_schema": ...}, joined. */
+  /* A JSON array, joined, of Lark text and forms: {"json_schema": ...} or, as the source of that
+   * kind, {"regex" | "lark" | "choices" | "tags": "..."}. */
+  TK_GRAMMAR_PARTS = 5
 };
 
 /* tokens[id] are the bytes that token id contributes to text (no UTF-8 needed; empty = never
@@ -47,7 +49,8 @@ void tk_grammar_free(tk_grammar* handle);
 tk_code tk_grammar_notes(const tk_grammar* grammar, tk_buffer* lines, tk_buffer* error);
 
 /* Whether a finished output has the form, looked at from outside: JSON by another implementation of
- * JSON Schema, text by the grammar; tags are not looked at. TK_INVALID_ARGUMENT: it has not. */
+ * JSON Schema, text by the grammar, where that shows it (not: tags, parts, Lark that names or counts
+ * tokens). TK_INVALID_ARGUMENT: it has not. TK_RESOURCE_EXHAUSTED: telling would take too long. */
 tk_code tk_grammar_validate(const tk_grammar* grammar, tk_slice text, tk_buffer* error);
 
 /* A constraint that has no token yet. It keeps what it needs of the grammar. */

@@ -6,16 +6,20 @@
 #include <algorithm>
 #include <utility>
 
+#include "server/forwarding_listener.h"
+
 namespace tessera::server {
 namespace {
 
 /// Stands between a Generation and the listener that writes the answer. Task thread, but for its
 /// destruction.
-class Meter : public GenerationListener {
+class Meter : public ForwardingListener {
  public:
   Meter(std::unique_ptr<GenerationListener> listener, std::shared_ptr<KeyUsage> usage,
         int64_t prompt_tokens)
-      : listener_(std::move(listener)), usage_(std::move(usage)), prompt_tokens_(prompt_tokens) {}
+      : ForwardingListener(std::move(listener)),
+        usage_(std::move(usage)),
+        prompt_tokens_(prompt_tokens) {}
   ~Meter() override {
     // Nobody called: the engine took nothing.
     if (!is_over_) usage_->End(has_begun_ ? 0 : prompt_tokens_);
@@ -25,38 +29,34 @@ class Meter : public GenerationListener {
 
   void OnPrefill(size_t choice, const engine::PrefillProgress& progress) override {
     has_begun_ = true;
-    listener_->OnPrefill(choice, progress);
+    ForwardingListener::OnPrefill(choice, progress);
   }
   void OnEmbedding(size_t choice, std::vector<float> pooled) override {
     has_begun_ = true;
-    listener_->OnEmbedding(choice, std::move(pooled));
+    ForwardingListener::OnEmbedding(choice, std::move(pooled));
   }
   void OnPrompt(size_t choice, engine::PromptLogprobs logprobs) override {
     has_begun_ = true;
-    listener_->OnPrompt(choice, std::move(logprobs));
+    ForwardingListener::OnPrompt(choice, std::move(logprobs));
   }
   void OnDelta(size_t choice, engine::OutputDelta delta) override {
     has_begun_ = true;
     Charge(charged_ + std::ssize(delta.tokens));
-    listener_->OnDelta(choice, std::move(delta));
-  }
-  bool IsComplete(size_t choice) const override { return listener_->IsComplete(choice); }
-  void OnChoiceScore(size_t choice, double mean_logprob) override {
-    listener_->OnChoiceScore(choice, mean_logprob);
+    ForwardingListener::OnDelta(choice, std::move(delta));
   }
   void OnChoiceEnd(size_t choice, engine::FinishReason reason) override {
     has_begun_ = true;
-    listener_->OnChoiceEnd(choice, reason);
+    ForwardingListener::OnChoiceEnd(choice, reason);
   }
   void OnDone(const GenerationTotals& totals) override {
     // Deltas leave out end tokens and what a stop string cut off.
     Charge(std::max(charged_, totals.completion_tokens));
     End();  // First: whoever has the answer may ask again.
-    listener_->OnDone(totals);
+    ForwardingListener::OnDone(totals);
   }
   void OnError(const Status& status) override {
     End();
-    listener_->OnError(status);
+    ForwardingListener::OnError(status);
   }
 
  private:
@@ -68,7 +68,6 @@ class Meter : public GenerationListener {
     if (!std::exchange(is_over_, true)) usage_->End();
   }
 
-  const std::unique_ptr<GenerationListener> listener_;
   const std::shared_ptr<KeyUsage> usage_;
   const int64_t prompt_tokens_;
   int64_t charged_ = 0;

@@ -8,6 +8,7 @@
 
 #include "server/openai/message_format.h"
 #include "server/openai/messages.h"
+#include "server/openai/thought_form.h"
 #include "server/openai/tool_constraint.h"
 #include "server/openai/tool_fields.h"
 #include "server/request_templates.h"
@@ -152,6 +153,8 @@ ApiResult<ChatRequest> MakeChatRequest(AskedChat asked, const ServedModel& serve
   if (!message.has_value()) return std::unexpected(std::move(message).error());
   auto constrained = ConstrainTools(asked.body, asked.tools, model, &request.fields);
   if (!constrained.has_value()) return std::unexpected(std::move(constrained).error());
+  auto formed = AllowThoughts(asked.body, asked.tools, model, &request.fields);
+  if (!formed.has_value()) return std::unexpected(std::move(formed).error());
   if (auto error = RefuseIfStrict(asked.body, warnings)) return std::unexpected(*std::move(error));
   return request;
 }

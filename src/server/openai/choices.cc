@@ -68,8 +68,14 @@ ChoiceSpec MakeChoice(const Context& context, const GenerationFields& fields,
                             .place_end = fields.place_end},
       std::span(prompt).last(tail));
   ChoiceSpec spec{std::move(request), std::move(processor), prompt_index};
-  // With a budget the form begins behind the thoughts.
-  if (!has_budget) spec.grammar = fields.grammar;
+  if (fields.message.text_form != nullptr) {
+    spec.grammar = fields.message.text_form;
+    spec.thoughts.emplace(
+        *fields.message.format.reasoning,
+        text::ReasoningParser::Options{.is_open = fields.message.format.starts_reasoning});
+  } else if (!has_budget) {
+    spec.grammar = fields.grammar;
+  }
   spec.priority = fields.priority;
   spec.may_be_cut = !fields.stop_strings.empty() || !fields.stop_ids.empty();
   return spec;

@@ -30,6 +30,8 @@ struct MessageFields {
   bool drops_reasoning = false;             // Thoughts are not given out.
   std::optional<int64_t> reasoning_budget;  // Tokens of thoughts, then their end mark follows:
   std::vector<text::TokenId> reasoning_end;
+  /// Of the text behind the thoughts, when GenerationFields::grammar has these in front.
+  std::shared_ptr<const text::Grammar> text_form;
   bool needs_call = false;  // tool_choice: there is no answer without one.
   bool is_older = false;    // A call is `function_call`, as `functions` asks for.
 };

@@ -64,6 +64,11 @@ ApiResult<void> SetMessageFormat(const json::Object& body, const chat::ToolField
   if (format.reasoning.has_value() && !text::StartsClosed(*format.reasoning, prompt)) {
     message.format.reasoning = format.reasoning;
     message.format.starts_reasoning = text::StartsOpen(*format.reasoning, prompt);
+  } else if (format.reasoning.has_value() && has_budget) {
+    fields->warnings.push_back(
+        {"normalized", "thinking_token_budget",
+         "thinking_token_budget has no effect: the prompt ends the thoughts before the answer "
+         "begins"});
   }
   if (has_tools) {
     message.format.tool_syntax = format.tool_syntax;

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "base/json.h"
-#include "server/form_check.h"
 #include "support/fake_service.h"
 
 namespace tessera::server {
@@ -98,6 +97,8 @@ TEST(Structured, CompletionsTakeRegexChoiceAndGrammar) {
   EXPECT_THAT(text(R"("guided_choice":["alpha","beta"])"), ::testing::AnyOf("alpha", "beta"));
   EXPECT_EQ(text(R"("guided_grammar":"start: \"x\" \"y\"")"), "xy");
   EXPECT_EQ(text(R"("structured_outputs":{"choice":["only"]})"), "only");
+  // Its text does not show all that it asks for.
+  EXPECT_EQ(text(R"("guided_grammar":"start: \"x\" <[257]> \"y\"")"), "xy");
   EXPECT_EQ(text(R"("guided_json":{"const":[1,"a"]})").substr(0, 3), "[1,");
   EXPECT_THAT(text(R"("response_format":{"type":"json_object"})"), StartsWith("{"));
 }
@@ -178,47 +179,6 @@ TEST(Structured, CountersTellHowAnswersEnded) {
   EXPECT_TRUE(counted("invalid", 0)) << page;
   EXPECT_THAT(page, HasSubstr("tessera_grammar_requests_total{model_name=\"org/fake\",result="
                               "\"cached\"} 1"));
-}
-
-struct Recorder : GenerationListener {
-  void OnDelta(size_t, engine::OutputDelta) override {}
-  void OnChoiceEnd(size_t, engine::FinishReason) override { ++ends; }
-  void OnDone(const GenerationTotals&) override { ++dones; }
-  void OnError(const Status& status) override { errors.push_back(status); }
-  int ends = 0, dones = 0;
-  std::vector<Status> errors;
-};
-
-/// Hands the events on: the check owns what it writes to.
-struct Forward : Recorder {
-  explicit Forward(Recorder* to) : to_(to) {}
-  void OnChoiceEnd(size_t choice, engine::FinishReason reason) override {
-    to_->OnChoiceEnd(choice, reason);
-  }
-  void OnDone(const GenerationTotals& totals) override { to_->OnDone(totals); }
-  void OnError(const Status& status) override { to_->OnError(status); }
-  Recorder* to_;
-};
-
-TEST(FormCheck, AnAnswerThatDoesNotFitIsAnErrorAndNothingFollows) {
-  const ServedModel model = testing::FakeServedModel();
-  std::vector<ChoiceSpec> choices(2);
-  for (ChoiceSpec& choice : choices)
-    choice.grammar = model.grammars->Get(text::GrammarKind::kRegex, "ab").value();
-  FormCounters counters;
-  Recorder heard;
-  const auto check = MakeFormCheck(std::make_unique<Forward>(&heard), choices, &counters);
-  check->OnDelta(0, {.text = "a", .tokens = {}});
-  check->OnDelta(1, {.text = "ab", .tokens = {}});
-  check->OnDelta(0, {.text = "x", .tokens = {}});
-  check->OnChoiceEnd(0, engine::FinishReason::kStop);
-  check->OnChoiceEnd(1, engine::FinishReason::kStop);
-  check->OnDone({});
-  ASSERT_EQ(heard.errors.size(), 1u);
-  EXPECT_EQ(heard.errors[0].code(), Code::kInternal);
-  EXPECT_EQ(heard.ends, 0);
-  EXPECT_EQ(heard.dones, 0);
-  EXPECT_EQ(counters.Snapshot().invalid, 1);
 }
 
 }  // namespace

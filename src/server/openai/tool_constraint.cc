@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/clock.h"
+#include "server/limits.h"
 #include "server/openai/output_form.h"
 #include "text/tool_grammar.h"
 
@@ -20,10 +22,12 @@ using chat::ToolFields;
 
 class ToolConstrainer {
  public:
-  ToolConstrainer(const ToolFields& tools, const ServedModel& model, GenerationFields* fields)
+  ToolConstrainer(const ToolFields& tools, const ServedModel& model, Duration schemas_time,
+                  GenerationFields* fields)
       : tools_(tools),
         model_(model),
         fields_(*fields),
+        schemas_time_(schemas_time),
         is_required_(tools.choice == ToolFields::Choice::kRequired) {}
 
   ApiResult<void> Run(const json::Object& body) {
@@ -56,16 +60,20 @@ class ToolConstrainer {
     fields_.warnings.push_back({"unenforced_schema", std::move(param), std::move(message)});
   }
 
-  /// Each by itself, so that an error says which one and where in it.
+  /// One schema by itself, so that an error says which one and where in it. All of a request
+  /// together have a bounded time, or 128 of them would keep a worker for minutes.
+  Status Compile(const json::Value& schema) {
+    if (Clock::Real().Now() - begun_ > schemas_time_)
+      return ResourceExhausted("the schemas before it took too long to compile");
+    return StatusOf(model_.grammars->Get(text::GrammarKind::kJsonSchema, json::Serialize(schema)));
+  }
+
   std::optional<ApiError> ReadSchemas() {
     for (const ToolFields::Function& function : tools_.functions) {
       if (!function.is_allowed) continue;
       text::ToolSchema schema{.name = function.name, .parameters = function.parameters};
       if (schema.parameters.is_object()) {
-        const auto grammar = model_.grammars->Get(text::GrammarKind::kJsonSchema,
-                                                  json::Serialize(schema.parameters));
-        if (!grammar.has_value()) {
-          const Status& status = grammar.error();
+        if (const Status status = Compile(schema.parameters); !status.ok()) {
           if (status.code() == Code::kInternal) return FromStatus(status);
           const bool is_wrong = status.code() == Code::kInvalidArgument;
           const std::string message =
@@ -118,7 +126,9 @@ class ToolConstrainer {
   const ToolFields& tools_;
   const ServedModel& model_;
   GenerationFields& fields_;
+  const Duration schemas_time_;
   const bool is_required_;
+  const TimePoint begun_ = Clock::Real().Now();
   std::vector<text::ToolSchema> schemas_;
   text::ToolGrammarOptions options_;
 };
@@ -126,9 +136,10 @@ class ToolConstrainer {
 }  // namespace
 
 ApiResult<void> ConstrainTools(const json::Object& body, const chat::ToolFields& tools,
-                               const ServedModel& model, GenerationFields* fields) {
+                               const ServedModel& model, GenerationFields* fields,
+                               Duration schemas_time) {
   if (tools.choice == ToolFields::Choice::kNone) return {};
-  return ToolConstrainer(tools, model, fields).Run(body);
+  return ToolConstrainer(tools, model, schemas_time, fields).Run(body);
 }
 
 }  // namespace tessera::server::openai

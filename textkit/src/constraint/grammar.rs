@@ -204,13 +204,13 @@ fn top_level(vocabulary: &Vocabulary, kind: i32, source: &str) -> Result<TopLeve
         LARK => Ok(TopLevelGrammar::from_lark(source.to_string())),
         3 => Ok(TopLevelGrammar::from_regex(&choice_regex(source)?)),
         TAGS => Ok(TopLevelGrammar::from_lark(tags::lark(vocabulary, source)?)),
-        PARTS => Ok(TopLevelGrammar::from_lark(parts::lark(source)?)),
+        PARTS => Ok(TopLevelGrammar::from_lark(parts::lark(vocabulary, source)?)),
         other => Err(Error::invalid(format!("unknown kind of grammar {other}"))),
     }
 }
 
 /// A regular expression that matches each choice literally.
-fn choice_regex(source: &str) -> Result<String> {
+pub fn choice_regex(source: &str) -> Result<String> {
     let choices: Vec<String> = serde_json::from_str(source)
         .map_err(|e| Error::invalid(format!("choices must be a JSON array of strings: {e}")))?;
     if choices.is_empty() || choices.len() > MAX_CHOICES {
