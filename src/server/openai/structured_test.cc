@@ -98,7 +98,7 @@ TEST(Structured, CompletionsTakeRegexChoiceAndGrammar) {
   EXPECT_EQ(text(R"("guided_grammar":"start: \"x\" \"y\"")"), "xy");
   EXPECT_EQ(text(R"("structured_outputs":{"choice":["only"]})"), "only");
   // Its text does not show all that it asks for.
-  EXPECT_EQ(text(R"("guided_grammar":"start: \"x\" <[257]> \"y\"")"), "xy");
+  EXPECT_EQ(text(R"("guided_grammar":"start: \"x\" <|im_start|> \"y\"")"), "xy");
   EXPECT_EQ(text(R"("guided_json":{"const":[1,"a"]})").substr(0, 3), "[1,");
   EXPECT_THAT(text(R"("response_format":{"type":"json_object"})"), StartsWith("{"));
 }
