@@ -47,8 +47,8 @@ class Grammar {
   const std::vector<std::string>& notes() const { return notes_; }
 
   /// Whether a finished output has the form, looked at from outside: JSON by another implementation
-  /// of JSON Schema, text by the grammar; tags are not looked at. kInvalidArgument says what is
-  /// wrong.
+  /// of JSON Schema, text by the grammar where it shows all (not: tags, parts, named tokens).
+  /// kInvalidArgument says what is wrong. kResourceExhausted: telling would take too long.
   Status Validate(std::string_view output) const;
 
   /// A constraint that has no token yet. Takes about as long as a mask.
