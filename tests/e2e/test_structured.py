@@ -100,6 +100,10 @@ def test_hostile_forms_cost_little_and_hurt_nobody(served: Served) -> None:
         {"guided_json": {"properties": {f"p{i}": {"type": "integer"} for i in range(3000)}}},
         {"guided_json": nested},
         {"guided_choice": [f"choice {i}" for i in range(9999)]},
+        {"guided_json": {"properties": {"x": {"$ref": "#/$defs/a0"}}, "$defs": {
+            **{f"a{i}": {"$ref": f"#/$defs/a{i + 1}"} for i in range(18000)}, "a18000": {}}}},
+        {"guided_grammar": "start: a0\n" + "".join(f"a{i}: a{i + 1}\n" for i in range(50000))
+                           + "a50000: \"x\"\n"},
         {"guided_grammar": "start: start start | \"a\""},
         {"guided_grammar": "start: a\na: b a | a b |\nb: \"x\"?"},
     ]
