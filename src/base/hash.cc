@@ -4,6 +4,7 @@
 #include <openssl/evp.h>
 
 #include <array>
+#include <cstring>
 
 #include "base/check.h"
 
@@ -27,16 +28,28 @@ void Sha256::Update(ByteSpan bytes) {
   TESSERA_CHECK(EVP_DigestUpdate(state_->context, bytes.data(), bytes.size()) == 1);
 }
 
-std::string Sha256::FinishHex() {
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+Sha256::Digest Sha256::Finish() {
+  static_assert(sizeof(Digest) == 32);
+  std::array<unsigned char, EVP_MAX_MD_SIZE> raw{};
   unsigned size = 0;
-  TESSERA_CHECK(EVP_DigestFinal_ex(state_->context, digest.data(), &size) == 1);
+  TESSERA_CHECK(EVP_DigestFinal_ex(state_->context, raw.data(), &size) == 1);
+  Digest digest;
+  TESSERA_CHECK(size == digest.size());
+  std::memcpy(digest.data(), raw.data(), digest.size());
+  return digest;
+}
+
+std::string Sha256::FinishHex() {
+  return HexOf(Finish());
+}
+
+std::string HexOf(const Sha256::Digest& digest) {
+  constexpr char kDigits[] = "0123456789abcdef";
   std::string hex;
-  hex.reserve(size * 2);
-  for (unsigned i = 0; i < size; ++i) {
-    constexpr char kDigits[] = "0123456789abcdef";
-    hex += kDigits[digest[i] >> 4];
-    hex += kDigits[digest[i] & 15];
+  hex.reserve(digest.size() * 2);
+  for (const std::byte byte : digest) {
+    hex += kDigits[std::to_integer<unsigned>(byte) >> 4];
+    hex += kDigits[std::to_integer<unsigned>(byte) & 15];
   }
   return hex;
 }

@@ -3,6 +3,8 @@
 // SHA-256 (FIPS 180-4) through OpenSSL: file identities, bundle keys, manifests.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <memory>
 #include <string>
 
@@ -18,8 +20,12 @@ class Sha256 {
   Sha256(const Sha256&) = delete;
   Sha256& operator=(const Sha256&) = delete;
 
+  using Digest = std::array<std::byte, 32>;
+
   void Update(ByteSpan bytes);
-  /// 64 lower-case hex digits. No other call may follow.
+  /// No other call may follow.
+  Digest Finish();
+  /// The same as 64 lower-case hex digits.
   std::string FinishHex();
 
  private:
@@ -28,5 +34,7 @@ class Sha256 {
 };
 
 std::string Sha256Hex(ByteSpan bytes);
+/// 64 lower-case hex digits.
+std::string HexOf(const Sha256::Digest& digest);
 
 }  // namespace tessera

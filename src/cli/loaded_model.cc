@@ -240,6 +240,10 @@ Result<LoadedModel> LoadModel(const LoadOptions& options) {
   TESSERA_ASSIGN_OR_RETURN(const bundle::Manifest manifest, bundle::LoadManifest(loaded.bundle));
   loaded.name = manifest.model;
   loaded.fingerprint = fmt::format("tessera-{}-{}", TESSERA_VERSION, manifest.key);
+  loaded.kv_model = fmt::format("tessera {}", TESSERA_VERSION);
+  for (const std::string_view name : {bundle::kProgramFile, bundle::kParametersFile})
+    if (const bundle::FileRecord* file = manifest.FindFile(name); file != nullptr)
+      loaded.kv_model += fmt::format(" {} {}", name, file->sha256);
   runtime::LoadOptions load;
   load.threads = options.threads;
   TESSERA_ASSIGN_OR_RETURN(load.isa, CapIsa(ReadIsa(), options.isa));

@@ -65,6 +65,7 @@ struct LoadedModel {
   json::Object template_vars;         // bos_token, eos_token
   engine::SamplingDefaults sampling;  // What the model recommends.
   std::string fingerprint;            // Bundle key and build, for system_fingerprint.
+  std::string kv_model;               // What computes KV: version, program and parameters by hash.
 };
 
 Result<LoadedModel> LoadModel(const LoadOptions& options);

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <limits>
 #include <memory>
 #include <optional>
 
@@ -23,7 +24,9 @@
 #include "base/log.h"
 #include "base/process_memory.h"
 #include "bundle/manifest.h"
+#include "engine/disk_page_store.h"
 #include "engine/engine.h"
+#include "engine/kv_identity.h"
 #include "server/request_templates.h"
 #include "server/service.h"
 
@@ -33,6 +36,7 @@ namespace {
 // Where --kv-memory does not say: memory for so many sequences of full length, if the machine has
 // it (runtime/kv_budget.h). Most sequences are shorter, so more than these run at a time.
 constexpr int64_t kDefaultFullSequences = 8;
+constexpr uint64_t kKvDiskBytesDefault = uint64_t{8} << 30;
 
 struct Options {
   LoadOptions load;
@@ -54,6 +58,8 @@ struct Options {
   std::string speculate = "ngram";
   int64_t target_itl_ms = engine::kTargetItlDefault / std::chrono::milliseconds(1);
   std::optional<uint64_t> prefix_cache_bytes;  // Absent: as much as KV memory has.
+  std::string kv_disk;                         // Empty: none.
+  uint64_t kv_disk_bytes = kKvDiskBytesDefault;
   int http_threads = 4;
   int drain_seconds = 30;
 };
@@ -197,6 +203,30 @@ double SecondsSince(TimePoint begin) {
   return Seconds(Clock::Real().Now() - begin);
 }
 
+/// The pages on disk of --kv-disk; null without it.
+Result<std::shared_ptr<engine::PageStore>> OpenKvDisk(const Options& options, LoadedModel* loaded) {
+  if (options.kv_disk.empty()) return nullptr;
+  if (options.prefix_cache_bytes == 0)
+    return Fail(
+        InvalidArgument("--kv-disk keeps what the prefix cache gives up: it has no use "
+                        "with --prefix-cache off"));
+  const runtime::ModelShape& shape = loaded->session->shape();
+  TESSERA_ASSIGN_OR_RETURN(const engine::PageHash root,
+                           engine::KvIdentity(loaded->kv_model, loaded->session.get()));
+  auto store =
+      engine::DiskPageStore::Open({.path = options.kv_disk,
+                                   .bytes_max = static_cast<int64_t>(std::min<uint64_t>(
+                                       options.kv_disk_bytes, std::numeric_limits<int64_t>::max())),
+                                   .page_bytes = shape.page_tokens * shape.kv_bytes_per_token,
+                                   .root = root},
+                                  &Clock::Real());
+  if (!store.has_value()) return Fail(store.error().WithContext("--kv-disk"));
+  const engine::PageStoreStats stats = (*store)->stats();
+  Note("KV pages on disk: {} in {}, {} of at most {}\n", stats.pages, options.kv_disk,
+       HumanBytes(static_cast<uint64_t>(stats.bytes)), HumanBytes(options.kv_disk_bytes));
+  return *std::move(store);
+}
+
 void PrintServing(const Options& options, const server::ServedModel& model,
                   const runtime::ModelShape& shape, const std::string& address) {
   const int64_t kv_tokens = shape.page_count * shape.page_tokens;
@@ -237,6 +267,7 @@ Status Serve(const Options& options) {
   engine_options.target_itl = std::chrono::milliseconds(options.target_itl_ms);
   TESSERA_ASSIGN_OR_RETURN(engine_options.prefix_cache_pages,
                            PrefixCachePages(options.prefix_cache_bytes, shape));
+  TESSERA_ASSIGN_OR_RETURN(engine_options.page_store, OpenKvDisk(options, &loaded));
   const TimePoint engine_begin = Clock::Real().Now();
   TESSERA_ASSIGN_OR_RETURN(
       auto engine, engine::Engine::Start(std::move(loaded.session), engine_options, Clock::Real()));
@@ -319,6 +350,17 @@ void AddServe(CLI::App* app, Context* context) {
                    "when a request needs it; \"off\" computes every prompt in full (default: all "
                    "of --kv-memory)")
       ->transform(ByteSizeOrOff());
+  CLI::Option* kv_disk =
+      verb->add_option("--kv-disk", options->kv_disk,
+                       "A folder of this server's own for KV of prompts' beginnings that memory "
+                       "has no room for; it outlives the server. Whoever can read it can read "
+                       "the prompts (default: none)")
+          ->check(PlainText());
+  verb->add_option("--kv-disk-size", options->kv_disk_bytes,
+                   "What --kv-disk may hold; what was used longest ago goes first")
+      ->transform(ByteSize())
+      ->needs(kv_disk)
+      ->default_str("8Gi");
   verb->add_option("--queue-length", options->queue_length, "Requests that may wait; beyond it 429")
       ->check(WholeNumber(1, 1 << 20))
       ->capture_default_str();

@@ -167,8 +167,10 @@ class Engine::Impl {
                      .target_itl = options_.target_itl,
                      .speculation = options_.speculation,
                      .on_mask_ready = wake,
-                     .stage = &stage_},
+                     .stage = &stage_,
+                     .store = options_.page_store.get()},
                     &clock_);
+    if (options_.page_store != nullptr) options_.page_store->SetOnReady(wake);
     Status status = options_.prove_session ? ProveSession(session_.get()) : Status();
     const bool works = status.ok();
     {
@@ -176,8 +178,12 @@ class Engine::Impl {
       stats_ = core.stats();
     }
     proven.set_value(std::move(status));
-    if (!works) return;
-    while (TakeCommands(&core)) {  // Its waiting for something to do is idle.
+    if (!works) {
+      if (options_.page_store != nullptr) options_.page_store->SetOnReady({});
+      return;
+    }
+    while (TakeCommands(&core)) {             // Its waiting for something to do is idle.
+      if (core.has_events()) Publish(&core);  // Who was cancelled waits for no step.
       if (core.has_work() && !core.is_stalled()) {
         step_started_ns_ = clock_.Now().time_since_epoch().count();
         core.Step();
@@ -189,6 +195,9 @@ class Engine::Impl {
     }
     core.EndAll(FinishReason::kCancelled, Cancelled("the engine was stopped"));
     Publish(&core);
+    if (options_.page_store == nullptr) return;
+    options_.page_store->SetOnReady({});
+    core.SpillAll(kStoreFlushMax);
   }
 
   /// Until so many requests have left the queue. Under mutex_.
@@ -214,7 +223,11 @@ class Engine::Impl {
         core->BackNextPage();
         lock.lock();
       }
-      wake_.wait(lock, has_cause);
+      if (const auto wake_at = core->wake_at(); wake_at.has_value()) {
+        wake_.wait_for(lock, *wake_at - clock_.Now(), has_cause);
+      } else {
+        wake_.wait(lock, has_cause);
+      }
       commands.swap(commands_);
       is_stopping = is_stopping_;
     }

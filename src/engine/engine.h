@@ -21,6 +21,7 @@
 #include "base/status.h"
 #include "engine/draft_policy.h"
 #include "engine/limits.h"
+#include "engine/page_store.h"
 #include "engine/request.h"
 #include "engine/stage.h"
 #include "engine/stats.h"
@@ -34,6 +35,9 @@ struct EngineOptions {
   int64_t queue_length = kQueueLengthDefault;  // Requests that may wait.
   /// Pages that the prefix cache may keep while nobody uses them; 0: no prefix is cached.
   int64_t prefix_cache_pages = kPrefixCachePagesDefault;
+  /// Takes whole pages that the prefix cache gives up, and gives them back; null: they are gone.
+  /// Used by the engine's thread alone, and by none when the engine is gone.
+  std::shared_ptr<PageStore> page_store = {};
   /// Time between two tokens of a reader that prompts of others may stretch a step to; 0: any.
   Duration target_itl = kTargetItlDefault;
   Speculation speculation = Speculation::kOff;

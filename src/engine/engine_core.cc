@@ -16,7 +16,7 @@ EngineCore::EngineCore(runtime::Session* session, const CoreOptions& options, co
       options_(options),
       clock_(clock),
       pool_(shape_.page_count),
-      cache_(&pool_, shape_.page_tokens, options.prefix_cache_pages),
+      cache_(&pool_, shape_.page_tokens, options.prefix_cache_pages, MakeSpill()),
       drawers_(static_cast<size_t>(session->workers())),
       masks_(shape_.vocab_size, kMaskThreads, options.on_mask_ready) {
   TESSERA_CHECK(options.max_running > 0);
@@ -68,7 +68,9 @@ void EngineCore::Step() {
   Preempt(decision.preempt);
   is_stalled_ = decision.work.empty();
   if (is_stalled_) {
-    TESSERA_CHECK(std::ranges::any_of(sequences_, &Sequence::awaits_mask));
+    TESSERA_CHECK(std::ranges::any_of(sequences_, [](const auto& sequence) {
+      return sequence->awaits_mask || sequence->fetch.has_value();
+    }));
     return UpdateGauges();
   }
   Admit(decision.work);
@@ -403,6 +405,7 @@ void EngineCore::UpdateGauges() {
   stats_.kv_pages_total = pool_.total();
   stats_.prefix_cache_pages = cache_.pages();
   stats_.prefix_cache_evictions = cache_.evictions();
+  if (options_.store != nullptr) stats_.page_store = options_.store->stats();
 }
 
 bool EngineCore::can_back() const {

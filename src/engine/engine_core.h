@@ -20,7 +20,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
+#include <unordered_set>
 #include <variant>
 #include <vector>
 
@@ -32,6 +34,7 @@
 #include "engine/kv_pool.h"
 #include "engine/limits.h"
 #include "engine/mask_worker.h"
+#include "engine/page_store.h"
 #include "engine/prefix_cache.h"
 #include "engine/request.h"
 #include "engine/scheduler.h"
@@ -54,11 +57,12 @@ struct CoreOptions {
   StageMarker* stage = nullptr;  // Told what a step is at; may be null.
   /// How long a step waits for masks that are late, all of them together.
   Duration mask_patience = kMaskPatienceDefault;
+  PageStore* store = nullptr;  // For pages that the prefix cache gives up; may be null.
 };
 
 class EngineCore {
  public:
-  /// `session` and `clock` must outlive the core.
+  /// `session`, `clock` and the store must outlive the core.
   EngineCore(runtime::Session* session, const CoreOptions& options, const Clock* clock);
 
   /// Requires CheckRequest(request) to be ok. The sequence waits for the next step. With beams it
@@ -70,9 +74,12 @@ class EngineCore {
   void EndAll(FinishReason reason, const Status& status);
 
   bool has_work() const { return !sequences_.empty(); }
-  /// The last step found nothing to run: all that could waits for masks. Until on_mask_ready or a
-  /// new command another step would find the same.
+  /// The last step found nothing to run: all that could waits for masks, or for pages of the store.
+  /// Until on_mask_ready, a page that is read, wake_at() or a new command another step would find
+  /// the same.
   bool is_stalled() const;
+  /// When a stalled core goes on by itself; nothing: not by itself.
+  std::optional<TimePoint> wake_at() const;
   /// Schedules, runs the model once, samples, retires what is finished.
   void Step();
   /// Whether BackNextPage has something to do: pages that the next prompts will be the first to
@@ -80,6 +87,9 @@ class EngineCore {
   bool can_back() const;
   /// Has memory found for one of them. For times without work: it can take milliseconds.
   void BackNextPage();
+  /// Puts the cached pages into the store, as far as `patience` lasts. Requires no sequence.
+  void SpillAll(Duration patience);
+  bool has_events() const { return !events_.empty(); }
   /// Hands the collected events to the sinks; returns how many requests finished with them.
   int64_t Deliver();
 
@@ -153,6 +163,24 @@ class EngineCore {
   void RemoveRetired();
   void UpdateGauges();
 
+  // Pages of the store: engine_core_store.cc.
+  std::optional<PageSpill> MakeSpill();
+  int64_t PageSize() const { return shape_.page_tokens * shape_.kv_bytes_per_token; }
+  /// For those that wait: asks for pages that the store has, and takes up those that have come.
+  void FetchPages();
+  using PageSet = std::unordered_set<PageHash, PageHashHasher>;
+  /// Adds what the sequence wants from the store; returns how much of it others wanted already.
+  static int64_t NoteComing(const Sequence& sequence, PageSet* coming);
+  void BeginFetch(Sequence* sequence);
+  void LookInStore(Sequence* sequence);
+  /// It is its turn: decides how long it waits.
+  void AskFirst(Sequence* sequence);
+  void AskForPages(Sequence* sequence);
+  /// At most `most`; returns how many were copied.
+  int64_t TakeUpPages(Sequence* sequence, int64_t most);
+  /// It is admitted: what has not come is computed.
+  void EndFetch(Sequence* sequence);
+
   // Constrained sequences: engine_core_masks.cc.
   /// Ends those that their masks end, and lets those go on whose masks have come.
   void SettleMasks();
@@ -166,6 +194,7 @@ class EngineCore {
   const runtime::ModelShape shape_;
   const CoreOptions options_;
   const Clock* clock_;
+  Duration spill_patience_{};  // With a full queue of the store: none while serving.
   KvPool pool_;
   PrefixCache cache_;
   runtime::PageId backed_ = 0;        // Pages below are backed or were used.

@@ -18,6 +18,8 @@ void CopyState(const Sequence& parent, Sequence* child) {
   child->tokens = parent.tokens;
   child->history = parent.history;
   child->page_keys = parent.page_keys;
+  child->page_hashes = parent.page_hashes;
+  child->fetch.reset();
   child->scored = parent.scored;
   child->is_prompt_done = parent.is_prompt_done;
   child->shares_prefix = parent.shares_prefix;

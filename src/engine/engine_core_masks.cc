@@ -54,8 +54,11 @@ bool EngineCore::EndByMask(Sequence* sequence) {
 
 bool EngineCore::is_stalled() const {
   if (!is_stalled_) return false;
-  return std::ranges::none_of(sequences_, [](const auto& sequence) {
-    return sequence->awaits_mask && sequence->mask->is_ready();
+  const TimePoint now = clock_->Now();
+  return std::ranges::none_of(sequences_, [now](const auto& sequence) {
+    if (sequence->awaits_mask) return sequence->mask->is_ready();
+    return sequence->fetch.has_value() &&
+           (sequence->fetch->HasNews() || !sequence->fetch->IsAwaited(now));
   });
 }
 

@@ -6,14 +6,17 @@
 #include "base/check.h"
 #include "engine/engine_core.h"
 #include "engine/ngram_draft.h"
+#include "engine/prompt_budget.h"
 
 namespace tessera::engine {
 
 Decision EngineCore::Plan() {
   OrderSequences();
+  FetchPages();
   GuessTokens();
   std::vector<SequenceView> views;
   views.reserve(order_.size());
+  const TimePoint now = clock_->Now();
   int64_t places = options_.max_running;
   for (const auto& sequence : sequences_) places -= sequence->is_running ? 1 : 0;
   for (const size_t index : order_) {
@@ -23,7 +26,8 @@ Decision EngineCore::Plan() {
     // work.
     const bool may_join = !sequence.is_running && !sequence.report.has_value() && places-- > 0;
     views.push_back(sequence.View(
-        may_join && sequence.shares_prefix ? cache_.Find(sequence.Reusable()) : PrefixMatch{}));
+        may_join && sequence.shares_prefix ? cache_.Find(sequence.Reusable()) : PrefixMatch{},
+        now));
   }
   Decision decision = Schedule(views, {.rows = shape_.max_rows,
                                        .running = options_.max_running,
@@ -87,14 +91,21 @@ int64_t EngineCore::PromptRows(std::span<const SequenceView> views) {
   if (options_.target_itl <= Duration::zero()) return shape_.max_rows;
   StepLoad decoding;
   int64_t start = 0;  // Of the prompt that looks at most.
+  int64_t prompts = 0;
+  int64_t places = options_.max_running;
+  for (const SequenceView& view : views) places -= view.is_running ? 1 : 0;
   for (const SequenceView& view : views) {
     if (view.is_running && view.tokens - view.computed == 1) {
       decoding.Add(1, view.computed);
     } else if (view.is_ready) {
       start = std::max(start, view.computed);
+      prompts += view.is_running || places-- > 0 ? 1 : 0;
     }
   }
-  const int64_t rows = step_cost_.RowsWithin(options_.target_itl, decoding, start, shape_.max_rows);
+  if (decoding.rows == 0) return shape_.max_rows;
+  const Duration time = StepTimeBesidePrompts(options_.target_itl, step_cost_.Predict(decoding),
+                                              decoding.rows, prompts);
+  const int64_t rows = step_cost_.RowsWithin(time, decoding, start, shape_.max_rows);
   stats_.prompt_rows = std::max(rows, std::min(kPromptRowsMin, shape_.max_rows));
   return stats_.prompt_rows;
 }
@@ -124,6 +135,7 @@ void EngineCore::Admit(std::span<const Work> work) {
     if (!sequence.first_scheduled.has_value())
       sequence.cache_miss = sequence.is_scoring() ? CacheMiss{CacheMiss::Reason::kLogprobs, 0}
                                                   : cache_.Find(sequence.tokens).miss;
+    EndFetch(&sequence);
     cache_.Share(sequence.Reusable(), &sequence.pages);
     sequence.computed = sequence.pages.stored * shape_.page_tokens;
   }

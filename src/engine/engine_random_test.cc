@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The differential test of the whole engine: requests of all kinds, in random company and order,
-// over random pools, rows, latency targets, with cancellations, give what each gets alone.
+// over random pools, rows, latency targets, with cancellations, with a store of pages that is late
+// or loses them or was filled by an earlier run, give what each gets alone.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -15,6 +16,7 @@ namespace tessera::engine {
 namespace {
 
 using testing::CoreHarness;
+using testing::FakePageStore;
 using testing::FakeSessionOptions;
 using testing::Prompt;
 using testing::Recorder;
@@ -24,6 +26,7 @@ using Tokens = std::vector<TokenId>;
 /// What the schedules met, so that the test cannot pass by meeting nothing.
 struct Met {
   int64_t hits = 0, preemptions = 0, evictions = 0, accepted = 0, rejected = 0, cancelled = 0;
+  int64_t written = 0, read = 0, adopted = 0, given_up = 0, stalled = 0;
 };
 
 struct Submitted {
@@ -139,7 +142,28 @@ FakeSessionOptions RandomSession(Random* random, CoreHarness** harness) {
   return options;
 }
 
-void RunSchedule(uint64_t seed, Met* met) {
+FakePageStore RandomStore(Random* random) {
+  return FakePageStore({.seed = (*random)(),
+                        .ticks_max = static_cast<int>(random->Below(12)),
+                        .loss = random->Below(3) == 0 ? 0.2 : 0,
+                        .drop = random->Below(3) == 0 ? 0.2 : 0,
+                        .reads_max = 1 + random->Below(40),
+                        .read_time = std::chrono::milliseconds(random->Below(20))});
+}
+
+/// With a store that already has pages of other schedules, the tokens stay the same.
+void RunSchedule(uint64_t seed, FakePageStore* store, Met* met);
+
+void RunWithStore(uint64_t seed, Met* met) {
+  Random random(seed + 1000);
+  if (random.Below(3) == 0) return RunSchedule(seed, nullptr, met);
+  FakePageStore store = RandomStore(&random);
+  RunSchedule(seed, &store, met);
+  if (random.Below(3) != 0) return;
+  RunSchedule(seed, &store, met);  // As after a restart.
+}
+
+void RunSchedule(uint64_t seed, FakePageStore* store, Met* met) {
   SCOPED_TRACE(seed);
   Random random(seed);
   CoreHarness* harness = nullptr;
@@ -150,7 +174,7 @@ void RunSchedule(uint64_t seed, Met* met) {
           random.Below(4) == 0 ? static_cast<int64_t>(random.Below(20)) : kPrefixCachePagesDefault,
       .target_itl = std::chrono::milliseconds(random.Below(3) * 5),
       .speculation = random.Below(3) == 0 ? Speculation::kOff : Speculation::kNgram};
-  CoreHarness h(options, core);
+  CoreHarness h(options, core, store);
   harness = &h;
   std::vector<Submitted> all;
   std::vector<RequestId> ids;
@@ -169,9 +193,11 @@ void RunSchedule(uint64_t seed, Met* met) {
     if (!ids.empty() && random.Below(25) == 0)
       h.core.End(ids[random.Below(ids.size())], FinishReason::kCancelled, Cancelled("gone"));
     h.Step();
+    met->stalled += h.core.has_work() && h.core.is_stalled() ? 1 : 0;
     if (::testing::Test::HasFatalFailure()) return;
   }
   EXPECT_EQ(h.core.stats().kv_pages_used, 0);
+  h.core.SpillAll(std::chrono::seconds(1));
   FakeSessionOptions roomy = options;
   roomy.shape.page_count = 1024 / roomy.shape.page_tokens;
   for (const Submitted& submitted : all) {
@@ -193,13 +219,18 @@ void RunSchedule(uint64_t seed, Met* met) {
   met->evictions += stats.prefix_cache_evictions;
   met->accepted += stats.draft_accepted;
   met->rejected += stats.draft_tokens - stats.draft_accepted;
+  met->adopted += stats.store_hits;
+  met->given_up += stats.store_given_up;
+  if (store == nullptr) return;
+  met->written += std::exchange(store->written, 0);
+  met->read += std::exchange(store->read, 0);
 }
 
 TEST(EngineRandom, NobodyCanTellTheScheduleFromTheAnswer) {
   constexpr int64_t kSchedules = testing::Scaled(120, 24);
   Met met;
   for (uint64_t seed = 1; seed <= kSchedules; ++seed) {
-    RunSchedule(seed, &met);
+    RunWithStore(seed, &met);
     if (::testing::Test::HasFailure()) return;
   }
   EXPECT_GT(met.hits, 80 * kSchedules);
@@ -208,6 +239,11 @@ TEST(EngineRandom, NobodyCanTellTheScheduleFromTheAnswer) {
   EXPECT_GT(met.accepted, 8 * kSchedules);
   EXPECT_GT(met.rejected, 2 * kSchedules);
   EXPECT_GT(met.cancelled, kSchedules / 3);
+  EXPECT_GT(met.written, 8 * kSchedules);
+  EXPECT_GT(met.read, 8 * kSchedules);
+  EXPECT_GT(met.adopted, 8 * kSchedules);
+  EXPECT_GT(met.given_up, kSchedules / 4);
+  EXPECT_GT(met.stalled, kSchedules / 4);
 }
 
 }  // namespace

@@ -29,6 +29,24 @@ inline constexpr int64_t kBackedTokensAhead = 768;
 inline constexpr int64_t kPrefixCachePagesDefault = INT64_MAX;
 /// Pages that the prefix cache gave up and still knows by name, to say why a prompt missed them.
 inline constexpr int64_t kEvictedPagesRemembered = 4096;
+/// Pages of a page store, whatever their size: each costs memory for its name.
+inline constexpr int64_t kStorePagesMax = int64_t{1} << 22;
+/// Pages given up that wait to be written, and pages read that wait to be taken up. At least one
+/// of each, at most the number.
+inline constexpr int64_t kStoreWriteBytesMax = int64_t{32} << 20;
+inline constexpr int64_t kStoreReadBytesMax = int64_t{64} << 20;
+inline constexpr int64_t kStorePagesOnTheWayMax = 1024;
+/// Waiting sequences, the first in order, for which pages are read from the store; more when they
+/// want the same pages.
+inline constexpr int64_t kReadAheadSequences = 8;
+/// Pages of one of them that are on their way at a time.
+inline constexpr int64_t kReadAheadPages = 16;
+/// Bytes of pages that a step takes up from the store while others wait for their next token.
+inline constexpr int64_t kStoreBytesPerStep = int64_t{8} << 20;
+/// How long a sequence waits for pages of the store while nothing is known of a step's cost.
+inline constexpr Duration kStorePatienceDefault = std::chrono::seconds(1);
+/// How long the end of the engine may take to store what is only in memory.
+inline constexpr Duration kStoreFlushMax = std::chrono::seconds(10);
 /// How long a step waits for masks of constrained output that are late; then those sequences sit a
 /// step out.
 inline constexpr Duration kMaskPatienceDefault = std::chrono::milliseconds(1);

@@ -2,17 +2,21 @@
 #include "engine/prefix_cache.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 #include "engine/limits.h"
 
 namespace tessera::engine {
 
-PrefixCache::PrefixCache(KvPool* pool, int64_t page_tokens, int64_t idle_pages_max)
+PrefixCache::PrefixCache(KvPool* pool, int64_t page_tokens, int64_t idle_pages_max,
+                         std::optional<PageSpill> spill)
     : pool_(pool),
       page_tokens_(page_tokens),
       idle_pages_max_(idle_pages_max),
+      spill_(std::move(spill)),
       tree_(pool->total(), page_tokens),
+      hashes_(spill_.has_value() ? static_cast<size_t>(pool->total()) : 0),
       idle_since_(static_cast<size_t>(pool->total()), 0) {
   TESSERA_CHECK(idle_pages_max >= 0);
 }
@@ -119,8 +123,56 @@ PageId PrefixCache::StorePage(PageId parent, Contents contents, PageId page) {
   // What was a beginning of these contents says nothing more; often it is this very page.
   if (best.page != PageTree::kNone && best.common == tree_.TokensOf(best.page)) Forget(best.page);
   tree_.Add(parent, contents, page);
+  if (spill_.has_value() && tree_.IsWhole(page))
+    hashes_[static_cast<size_t>(page)] = HashOfPage(HashOf(parent), contents);
   pool_->SetCached(page);
   return page;
+}
+
+const PageHash& PrefixCache::HashOf(PageId page) const {
+  return page == PageTree::kRoot ? spill_->root : hashes_[static_cast<size_t>(page)];
+}
+
+int64_t PrefixCache::Adopt(std::span<const TokenId> tokens, int64_t first,
+                           std::span<const PageHash> hashes,
+                           const std::function<void(int64_t i, PageId page)>& fill) {
+  TESSERA_CHECK(spill_.has_value());
+  const int64_t end = first + std::ssize(hashes);
+  TESSERA_CHECK(end * page_tokens_ <= static_cast<int64_t>(tokens.size()));
+  // Held like a sequence's, so that none of them is the page that is given up.
+  SequencePages path;
+  int64_t index = 0;
+  for (; index < end; ++index) {
+    const PageId parent = path.ids.empty() ? PageTree::kRoot : path.ids.back();
+    const Contents contents = PageOf(tokens, index, static_cast<int64_t>(tokens.size()));
+    const PageTree::Child best = tree_.BestChild(parent, contents);
+    if (best.common == page_tokens_) {
+      Use(best.page);
+      path.ids.push_back(best.page);
+      continue;
+    }
+    if (index < first || idle_pages_max_ == 0 || !TryTake(1, &path)) break;
+    fill(index - first, path.ids.back());
+    StorePage(parent, contents, path.ids.back());
+    TESSERA_CHECK(HashOf(path.ids.back()) == hashes[static_cast<size_t>(index - first)]);
+  }
+  Release(&path);
+  return std::max<int64_t>(index - first, 0);
+}
+
+void PrefixCache::SpillAll(const std::function<bool()>& goes_on) const {
+  TESSERA_CHECK(spill_.has_value() && pool_->used() == 0);
+  std::vector<PageId> pages;
+  for (int64_t i = 0; i < pool_->total(); ++i) {
+    const auto page = static_cast<PageId>(i);
+    if (tree_.Contains(page) && tree_.IsWhole(page)) pages.push_back(page);
+  }
+  std::ranges::sort(pages, std::ranges::greater(),
+                    [this](PageId page) { return idle_since_[static_cast<size_t>(page)]; });
+  for (const PageId page : pages) {
+    if (!goes_on()) return;
+    spill_->take(page, HashOf(page));
+  }
 }
 
 void PrefixCache::Use(PageId page) {
@@ -157,6 +209,7 @@ void PrefixCache::Forget(PageId page) {
 void PrefixCache::EvictOne() {
   TESSERA_CHECK(!evictable_.empty());
   const PageId page = evictable_.begin()->second;
+  if (spill_.has_value() && tree_.IsWhole(page)) spill_->take(page, HashOf(page));
   if (tree_.IsWhole(page) && evicted_.insert(tree_.KeyOf(page)).second) {
     evicted_order_.push_back(tree_.KeyOf(page));
     if (static_cast<int64_t>(evicted_order_.size()) > kEvictedPagesRemembered) {

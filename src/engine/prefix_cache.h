@@ -13,6 +13,10 @@
 // Two sequences that computed the same page separately are merged to one copy: KV of the same
 // context is the same bytes (runtime/session.h).
 //
+// Behind it there may be a slower store (page_store.h). Whole pages that are given up are offered
+// to it first, and pages that come back from it are adopted: idle, as if a sequence had computed
+// them and gone.
+//
 // Invariants (CheckIntegrity, with those of KvPool and PageTree):
 //   1. The nodes of the tree are the cached pages.
 //   2. Who uses a page of the tree uses all pages on its path; so below an idle page all are idle.
@@ -23,6 +27,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <set>
 #include <span>
@@ -31,6 +36,7 @@
 #include <vector>
 
 #include "engine/kv_pool.h"
+#include "engine/page_hash.h"
 #include "engine/page_tree.h"
 #include "engine/request.h"
 
@@ -56,10 +62,17 @@ struct TailCopy {
   int64_t tokens = 0;
 };
 
+/// Where whole pages go that the cache gives up. `take` is called while the page has its contents.
+struct PageSpill {
+  PageHash root{};  // Name of the empty context.
+  std::function<void(PageId page, const PageHash& hash)> take = {};
+};
+
 class PrefixCache {
  public:
   /// At most `idle_pages_max` pages that nobody uses are kept. `pool` must outlive the cache.
-  PrefixCache(KvPool* pool, int64_t page_tokens, int64_t idle_pages_max);
+  PrefixCache(KvPool* pool, int64_t page_tokens, int64_t idle_pages_max,
+              std::optional<PageSpill> spill = {});
 
   /// The longest stored beginning of `tokens`, which always leaves the last token to compute.
   PrefixMatch Find(std::span<const TokenId> tokens) const;
@@ -80,6 +93,17 @@ class PrefixCache {
   /// Gives all pages back; what is stored stays, within the limit.
   void Release(SequencePages* pages);
 
+  /// Whole pages [first, first + hashes) of `tokens` have come back, under these names: each that
+  /// is not known gets a page, which `fill(i, page)` writes at once, i counted from `first`. Aborts
+  /// when a name is not that of the page. Returns how many of them,
+  /// from the first on, are in the cache; fewer when those before are gone or there is no page to
+  /// be had. The limit of idle pages may take some again.
+  int64_t Adopt(std::span<const TokenId> tokens, int64_t first, std::span<const PageHash> hashes,
+                const std::function<void(int64_t i, PageId page)>& fill);
+  /// Offers all whole pages to the spill, those used last first, while `goes_on`. Requires one, and
+  /// nobody who uses pages.
+  void SpillAll(const std::function<bool()>& goes_on) const;
+
   int64_t pages() const { return tree_.size(); }
   int64_t evictions() const { return evictions_; }
   void CheckIntegrity() const;
@@ -96,12 +120,15 @@ class PrefixCache {
   void Leave(PageId page);
   void Forget(PageId page);
   void EvictOne();
+  const PageHash& HashOf(PageId page) const;
   bool IsIdle(PageId page) const { return pool_->users()[static_cast<size_t>(page)] == 0; }
 
   KvPool* const pool_;
   const int64_t page_tokens_;
   const int64_t idle_pages_max_;
+  const std::optional<PageSpill> spill_;
   PageTree tree_;
+  std::vector<PageHash> hashes_;                     // Of whole pages; empty without a spill.
   uint64_t clock_ = 0;                               // Counts what became idle.
   std::vector<uint64_t> idle_since_;                 // [pages of the pool]
   std::set<std::pair<uint64_t, PageId>> evictable_;  // Idle leaves: (idle since, page).

@@ -33,6 +33,10 @@ std::string_view CacheMissName(CacheMiss::Reason reason) {
       return "evicted";
     case CacheMiss::Reason::kLogprobs:
       return "prompt_logprobs";
+    case CacheMiss::Reason::kSlowStore:
+      return "disk_slow";
+    case CacheMiss::Reason::kLostInStore:
+      return "disk_lost";
   }
   return "unknown";
 }

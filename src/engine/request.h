@@ -106,6 +106,8 @@ struct CacheMiss {
     kDiffers,      // What is stored goes on with another token there.
     kEvicted,      // It was stored, and given up for other pages.
     kLogprobs,     // The logits of the prompt itself are wanted: all of it is computed.
+    kSlowStore,    // It is on disk, and reading it would have taken longer than computing it.
+    kLostInStore,  // It was on disk, and was found damaged or gone.
   };
   Reason reason = Reason::kNone;
   int64_t position = 0;  // First token of the prompt that was not found.

@@ -12,14 +12,14 @@ std::span<const TokenId> Sequence::Reusable() const {
                                               : tokens.size());
 }
 
-SequenceView Sequence::View(const PrefixMatch& match) const {
+SequenceView Sequence::View(const PrefixMatch& match, TimePoint now) const {
   SequenceView view{.id = id,
                     .is_running = is_running,
                     .tokens = static_cast<int64_t>(tokens.size()),
                     .computed = computed,
                     .pages = pages.ids,
                     .needs_all_logits = is_scoring(),
-                    .is_ready = !report.has_value() && !awaits_mask,
+                    .is_ready = !report.has_value() && !awaits_mask && !awaits_pages(now),
                     .priority = request.priority,
                     .drafts = std::ssize(drafts)};
   // What it has to compute anyway is nothing to wait for.
@@ -37,6 +37,15 @@ void Sequence::UpdatePageKeys(int64_t page_tokens) {
   while ((page_keys.size() + 1) * size <= tokens.size()) {
     const uint64_t before = page_keys.empty() ? 0 : page_keys.back();
     page_keys.push_back(PageKey(before, std::span(tokens).subspan(page_keys.size() * size, size)));
+  }
+}
+
+void Sequence::UpdatePageHashes(const PageHash& root, int64_t page_tokens) {
+  const auto size = static_cast<size_t>(page_tokens);
+  while ((page_hashes.size() + 1) * size <= tokens.size()) {
+    const PageHash& before = page_hashes.empty() ? root : page_hashes.back();
+    page_hashes.push_back(
+        HashOfPage(before, std::span(tokens).subspan(page_hashes.size() * size, size)));
   }
 }
 

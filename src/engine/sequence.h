@@ -12,6 +12,7 @@
 #include "engine/beam_search.h"
 #include "engine/draft_policy.h"
 #include "engine/mask_worker.h"
+#include "engine/page_fetch.h"
 #include "engine/prefix_cache.h"
 #include "engine/request.h"
 #include "engine/sampler.h"
@@ -43,9 +44,13 @@ struct Sequence {
   /// The beginning that may come from the prefix cache: not what is still to be scored.
   std::span<const TokenId> Reusable() const;
   /// As the scheduler sees it; waiting, `match` is what the cache has of it.
-  SequenceView View(const PrefixMatch& match) const;
+  SequenceView View(const PrefixMatch& match, TimePoint now) const;
   /// Brings page_keys up to date with the tokens.
   void UpdatePageKeys(int64_t page_tokens);
+  /// And page_hashes.
+  void UpdatePageHashes(const PageHash& root, int64_t page_tokens);
+  /// It waits for pages from the store rather than compute them.
+  bool awaits_pages(TimePoint now) const { return fetch.has_value() && fetch->IsAwaited(now); }
   /// What the client hears when it ends now.
   Finish MakeFinish(FinishReason reason, Status status, int64_t kept_tokens, TimePoint now) const;
 
@@ -61,8 +66,10 @@ struct Sequence {
   int64_t computed = 0;         // Tokens whose KV is in `pages`.
   SequencePages pages;
   bool is_running = false;
-  bool shares_prefix = false;       // Uses the prefix cache and leaves its pages to it.
-  std::vector<uint64_t> page_keys;  // As SequenceView; empty when it does not share.
+  bool shares_prefix = false;         // Uses the prefix cache and leaves its pages to it.
+  std::vector<uint64_t> page_keys;    // As SequenceView; empty when it does not share.
+  std::vector<PageHash> page_hashes;  // Of whole pages, the first ones; as far as was asked for.
+  std::optional<PageFetch> fetch;     // Waiting: of pages that are in the store.
   /// Leading prompt tokens of which nothing is wanted any more, 0 to prompt_tokens.
   int64_t scored;
   PromptLogprobs prompt_logprobs;  // Of those scored, until they are handed over.

@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <atomic>
 
+#include "base/check.h"
 #include "base/file.h"
 #include "base/thread_pool.h"
 #include "bundle/bundle.h"
+#include "kernels/contract.h"
 #include "runtime/caller_pin.h"
 #include "runtime/executor.h"
 #include "runtime/limits.h"
@@ -66,6 +68,19 @@ class CpuSession final : public Session {
   }
 
   void BackPage(PageId page) override { kv_->Back(page); }
+
+  std::span<std::byte> PageBytes(PageId page) override {
+    TESSERA_CHECK(page >= 0 && page < shape_.page_count);
+    const auto bytes = static_cast<size_t>(kv_->layout().PageBytes());
+    return {kv_->data() + static_cast<size_t>(page) * bytes, bytes};
+  }
+
+  std::string kv_identity() const override {
+    const kernels::KvLayout& layout = kv_->layout();
+    return fmt::format("contract {} layers {} kv_heads {} head_dim {} page_tokens {} type {}",
+                       kernels::kNumericContract, layout.layers, layout.kv_heads, layout.head_dim,
+                       layout.page_tokens, layout.type == kernels::KvType::kF16 ? "f16" : "int8");
+  }
 
   SessionStats stats() const override {
     const WorkCounters work = executor_->counters();

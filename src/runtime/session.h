@@ -100,6 +100,14 @@ class Session {
   /// it: for times when nobody waits. Contents stay as they are; no effect where it cannot be done.
   virtual void BackPage(PageId page) { (void)page; }
 
+  /// The memory of a page, page_tokens * kv_bytes_per_token bytes, to be read or written between
+  /// steps: a whole page is the same bytes in every session of the same kv_identity(). Empty where
+  /// an implementation cannot give it.
+  virtual std::span<std::byte> PageBytes(PageId /*page*/) { return {}; }
+  /// One line that says what decides the bytes of a page beside the tokens, but for the program and
+  /// its parameters: layout, types, numeric contract.
+  virtual std::string kv_identity() const { return {}; }
+
   /// Zeros where an implementation does not count.
   virtual SessionStats stats() const { return {}; }
 

@@ -61,6 +61,34 @@ void AddCounters(const engine::Stats& stats, MetricsPageBuilder* page) {
                 stats.rejected_queue_full);
 }
 
+/// Pages on disk, when there is such a place.
+void AddPageStore(const engine::Stats& stats, MetricsPageBuilder* page) {
+  if (!stats.page_store.has_value()) return;
+  const engine::PageStoreStats& store = *stats.page_store;
+  const auto gauge = [&](std::string name, std::string help, double value) {
+    page->Gauge("kv_disk_" + name, std::move(help), value, {}, /*is_ours=*/true);
+  };
+  const auto counter = [&](std::string name, std::string help, int64_t value) {
+    page->Counter("kv_disk_" + name + "_total", std::move(help), value, /*is_ours=*/true);
+  };
+  gauge("pages", "KV pages on disk.", static_cast<double>(store.pages));
+  gauge("bytes", "Bytes of their files.", static_cast<double>(store.bytes));
+  gauge("writable", "1 as long as pages can be written; 0 after an error.",
+        store.is_writable ? 1 : 0);
+  counter("hits", "KV pages that came from disk instead of being computed.", stats.store_hits);
+  counter("misses", "KV pages that were neither in memory nor on disk.", stats.store_misses);
+  counter("given_up", "Requests that computed what was on disk, as reading took longer.",
+          stats.store_given_up);
+  counter("written", "KV pages written.", store.written);
+  counter("read", "KV pages read.", store.read);
+  counter("corrupt", "KV pages found damaged or gone, and deleted.", store.corrupt);
+  counter("dropped", "KV pages not written: the queue was full, or writing had failed.",
+          store.dropped);
+  counter("evictions", "KV pages deleted to keep to the quota.", store.evictions);
+  page->SecondsCounter("kv_disk_write_seconds_total", "Time spent writing.", store.write_seconds);
+  page->SecondsCounter("kv_disk_read_seconds_total", "Time spent reading.", store.read_seconds);
+}
+
 void AddHistograms(const engine::Stats& stats, MetricsPageBuilder* page) {
   page->Histogram("time_to_first_token_seconds", "Arrival of a request to its first token.",
                   stats.time_to_first_token);
@@ -115,6 +143,7 @@ std::string MetricsPage(const MetricsInput& input) {
   MetricsPageBuilder page(input.model_name);
   AddState(input, &page);
   AddCounters(input.stats, &page);
+  AddPageStore(input.stats, &page);
   page.Counters("request_warnings_total", "Warnings that answers carried, by code.", "code",
                 input.warnings, /*is_ours=*/true);
   AddForms(input, &page);

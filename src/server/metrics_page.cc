@@ -43,6 +43,13 @@ void MetricsPageBuilder::Counter(std::string name, std::string help, int64_t val
   Add(std::move(name), std::move(help), MetricType::Counter, {std::move(metric)});
 }
 
+void MetricsPageBuilder::SecondsCounter(std::string name, std::string help, double seconds) {
+  ClientMetric metric = New({});
+  metric.counter.value = seconds;
+  ours_.push_back(name);
+  Add(std::move(name), std::move(help), MetricType::Counter, {std::move(metric)});
+}
+
 void MetricsPageBuilder::Counters(std::string name, std::string help, std::string label,
                                   const std::vector<std::pair<std::string, int64_t>>& values,
                                   bool is_ours) {

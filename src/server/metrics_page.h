@@ -29,6 +29,8 @@ class MetricsPageBuilder {
   void Gauge(std::string name, std::string help, double value, Labels labels = {},
              bool is_ours = false);
   void Counter(std::string name, std::string help, int64_t value, bool is_ours = false);
+  /// Of ours, without a twin.
+  void SecondsCounter(std::string name, std::string help, double seconds);
   /// One series for each value of `label`.
   void Counters(std::string name, std::string help, std::string label,
                 const std::vector<std::pair<std::string, int64_t>>& values, bool is_ours = false);

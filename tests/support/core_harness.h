@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "engine/engine_core.h"
+#include "support/fake_page_store.h"
 #include "support/fake_session.h"
 
 namespace tessera::testing {
@@ -64,8 +65,16 @@ inline std::vector<engine::TokenId> Prompt(size_t length, int32_t salt = 0) {
 }
 
 struct CoreHarness {
-  explicit CoreHarness(FakeSessionOptions options = {}, engine::CoreOptions core_options = {4})
-      : session(std::move(options)), core(&session, core_options, &clock) {}
+  explicit CoreHarness(FakeSessionOptions options = {}, engine::CoreOptions core_options = {4},
+                       FakePageStore* page_store = nullptr)
+      : store(page_store),
+        session(std::move(options)),
+        core(&session, WithStore(core_options, page_store), &clock) {}
+
+  static engine::CoreOptions WithStore(engine::CoreOptions options, engine::PageStore* store) {
+    options.store = store;
+    return options;
+  }
 
   std::shared_ptr<Recorder> Add(engine::Request request) {
     auto recorder = std::make_shared<Recorder>();
@@ -86,6 +95,7 @@ struct CoreHarness {
   }
   void Step() {
     clock.now += std::chrono::milliseconds(10);
+    if (store != nullptr) store->Tick();
     core.Step();
     core.CheckIntegrity();
     core.Deliver();
@@ -93,7 +103,8 @@ struct CoreHarness {
   int Run(int limit = 10000) {
     int steps = 0;
     while (core.has_work() && steps < limit) {
-      while (core.is_stalled()) std::this_thread::yield();  // Masks are made on other threads.
+      // Masks are made on other threads; reads come with a step's tick.
+      while (store == nullptr && core.is_stalled()) std::this_thread::yield();
       Step();
       ++steps;
     }
@@ -103,6 +114,7 @@ struct CoreHarness {
   }
 
   TurnedClock clock;
+  FakePageStore* const store;
   FakeSession session;
   engine::EngineCore core;
   engine::RequestId last_id = 0;

@@ -96,6 +96,12 @@ Status FakeSession::CopyPage(runtime::PageId from, runtime::PageId to) {
   return {};
 }
 
+std::span<std::byte> FakeSession::PageBytes(runtime::PageId page) {
+  const auto page_tokens = static_cast<size_t>(options_.shape.page_tokens);
+  return std::as_writable_bytes(
+      std::span(cells_).subspan(static_cast<size_t>(page) * page_tokens, page_tokens));
+}
+
 std::function<int32_t(std::span<const int32_t>)> Recite(std::string text, int32_t marker,
                                                         int32_t end_id) {
   return [text = std::move(text), marker, end_id](std::span<const int32_t> context) {

@@ -42,6 +42,8 @@ class FakeSession : public runtime::Session {
   const runtime::ModelShape& shape() const override { return options_.shape; }
   Result<std::span<const float>> Step(std::span<const runtime::Chunk> chunks) override;
   Status CopyPage(runtime::PageId from, runtime::PageId to) override;
+  std::span<std::byte> PageBytes(runtime::PageId page) override;
+  std::string kv_identity() const override { return "fake"; }
 
   void BackPage(runtime::PageId page) override { backed_.push_back(page); }
   const std::vector<runtime::PageId>& backed() const { return backed_; }
