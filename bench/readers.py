@@ -59,23 +59,28 @@ class Server:
                    re.findall(rf"^tessera_{name}{{[^}}]*}} (\S+)$", self.get("/metrics"), re.M))
 
     async def stream(self, body: dict[str, object], seconds: float | None = None) -> list[float]:
-        """Times of the events with text; leaves after `seconds`, if given."""
+        """Times of the events with text; leaves after `seconds`, if given. Ends the run when the
+        answer is cut."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         data = json.dumps({"model": "m", "stream": True, "ignore_eos": True, "temperature": 0.9,
                            **body}).encode()
         times: list[float] = []
+        is_whole = False
         try:
             writer.write(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
                          b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(data)
                          + data)
             async with asyncio.timeout(seconds):
                 while line := await reader.readline():
-                    if line.startswith(b"data: {") and b'"text"' in line:
+                    is_whole = is_whole or b'"finish_reason":"length"' in line
+                    if line.startswith(b"data: {") and b'"text":""' not in line:
                         times.append(time.perf_counter())
                     elif line.startswith(b"HTTP/1.1") and b" 200 " not in line:
                         raise SystemExit(line.decode())
         finally:
             writer.close()
+        if not is_whole:
+            raise SystemExit("an answer was cut")
         return times
 
 
@@ -140,13 +145,10 @@ async def send_requests(server: Server, args: argparse.Namespace) -> None:
         async with places:
             prompt = words(random.Random(number), 4 + number % 30)
             try:
-                times = await server.stream({"prompt": prompt, "max_tokens": 4, "seed": number}, leaves)
+                await server.stream({"prompt": prompt, "max_tokens": 4, "seed": number}, leaves)
+                answered += 1
             except TimeoutError:
                 left += 1
-                return
-            if len(times) != 4:
-                raise SystemExit(f"request {number} got {len(times)} of 4 tokens")
-            answered += 1
 
     begin = time.perf_counter()
     await asyncio.gather(*(one(i, rng.random() * 0.1 if rng.random() < args.leave else None)
