@@ -437,6 +437,7 @@ int64_t EngineCore::Deliver() {
       ++finished;
     }
   }
+  for (const Event& event : events) event.sink->OnStepEnd();
   return finished;
 }
 

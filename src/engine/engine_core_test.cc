@@ -72,6 +72,27 @@ TEST(EngineCore, MemoryIsFoundAheadForTheNextPagesAndOnlyOnce) {
   EXPECT_FALSE(h.core.can_back());
 }
 
+TEST(EngineCore, AStepEndsForAllSinksAfterItsEvents) {
+  struct Counted : Recorder {
+    explicit Counted(std::vector<size_t>* all) : heard(all) {}
+    void OnStepEnd() override { heard->push_back(tokens.size()); }
+    std::vector<size_t>* heard;
+  };
+  CoreHarness h;
+  std::vector<size_t> heard;
+  for (const int64_t length : {2, 3}) {
+    Request request;
+    request.prompt = Prompt(5, static_cast<int>(length));
+    request.sampling.temperature = 0;
+    request.stop.max_tokens = length;
+    request.sink = std::make_shared<Counted>(&heard);
+    h.core.Add(static_cast<RequestId>(length), std::move(request));
+  }
+  h.Run();
+  // Both of the first two steps; the last of two tokens comes with its finish.
+  EXPECT_EQ(heard, (std::vector<size_t>{1, 1, 2, 2, 2, 3, 3}));
+}
+
 TEST(EngineCore, GeneratesWhatTheModelSays) {
   CoreHarness h;
   const auto recorder = h.Add(Prompt(5), 12);

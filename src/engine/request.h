@@ -155,6 +155,9 @@ class Sink {
   virtual void OnPrompt(PromptLogprobs /*logprobs*/) {}
   virtual void OnToken(TokenOutput token) = 0;
   virtual void OnFinish(Finish finish) = 0;
+  /// After all sinks have heard of a step, to each that heard something: time to wake whoever works
+  /// on it, once for all.
+  virtual void OnStepEnd() {}
 };
 
 /// Beam search: the `width` likeliest continuations are followed side by side. Deterministic: of

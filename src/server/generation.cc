@@ -16,34 +16,36 @@ class Generation::ChoiceSink : public engine::Sink {
       : generation_(std::move(generation)), choice_(choice) {}
 
   void OnPrefill(engine::PrefillProgress progress) override {
-    generation_->setting_.tasks->Post([generation = generation_, choice = choice_, progress] {
+    generation_->setting_.tasks->Defer([generation = generation_, choice = choice_, progress] {
       generation->HandlePrefill(choice, progress);
     });
   }
   void OnEmbedding(std::vector<float> pooled) override {
-    generation_->setting_.tasks->Post(
+    generation_->setting_.tasks->Defer(
         [generation = generation_, choice = choice_, pooled = std::move(pooled)]() mutable {
           generation->HandleEmbedding(choice, std::move(pooled));
         });
   }
   void OnPrompt(engine::PromptLogprobs logprobs) override {
-    generation_->setting_.tasks->Post(
+    generation_->setting_.tasks->Defer(
         [generation = generation_, choice = choice_, logprobs = std::move(logprobs)]() mutable {
           generation->HandlePrompt(choice, std::move(logprobs));
         });
   }
   void OnToken(engine::TokenOutput token) override {
-    generation_->setting_.tasks->Post(
+    generation_->setting_.tasks->Defer(
         [generation = generation_, choice = choice_, token = std::move(token)]() mutable {
           generation->HandleToken(choice, std::move(token));
         });
   }
   void OnFinish(engine::Finish finish) override {
-    generation_->setting_.tasks->Post(
+    generation_->setting_.tasks->Defer(
         [generation = generation_, choice = choice_, finish = std::move(finish)]() mutable {
           generation->HandleFinish(choice, std::move(finish));
         });
   }
+  // One change of threads for a step instead of one for each token.
+  void OnStepEnd() override { generation_->setting_.tasks->Wake(); }
 
  private:
   const std::shared_ptr<Generation> generation_;

@@ -27,9 +27,19 @@ TaskThread::~TaskThread() {
 }
 
 void TaskThread::Post(Task task) {
+  Defer(std::move(task));
+  wake_.notify_one();
+}
+
+void TaskThread::Defer(Task task) {
+  const std::lock_guard lock(mutex_);
+  tasks_.push_back(std::move(task));
+}
+
+void TaskThread::Wake() {
   {
     const std::lock_guard lock(mutex_);
-    tasks_.push_back(std::move(task));
+    if (tasks_.empty()) return;  // Taken already.
   }
   wake_.notify_one();
 }

@@ -32,6 +32,9 @@ class TaskThread {
   TaskThread& operator=(const TaskThread&) = delete;
 
   void Post(Task task);
+  /// Without waking the thread, for tasks that come in numbers: Wake() follows.
+  void Defer(Task task);
+  void Wake();
 
  private:
   TaskThread(Duration period, Task tick) : period_(period), tick_(std::move(tick)) {}
