@@ -95,6 +95,10 @@ bool DiskPageStore::Put(const PageHash& hash, ByteSpan bytes, Duration patience)
   auto buffer = std::make_shared<PageBuffer>(bytes.size());
   std::memcpy(buffer->data.get(), bytes.data(), bytes.size());
   lock.lock();
+  if (!stats_.is_writable) {  // Since a moment ago.
+    ++stats_.dropped;
+    return false;
+  }
   writes_.push_back(hash);
   pending_.emplace(hash, std::move(buffer));
   lock.unlock();
