@@ -6,7 +6,7 @@ usage: bench/peers.py --root DIR --model NAME --servers tessera,llama[,...] --ou
        bench/peers.py quality --root DIR --models NAME[,...] --servers tessera,llama[,...] [more of quality.py]
 
 DIR is what ../shared/peers/setup.sh filled. Servers of our own: `tessera` (what the machine has),
-`tessera-avx2` (capped with --isa, for peers built for AVX2). Everything else as `--help` of the two says.
+`tessera-avx2` (capped with --isa, for peers built for AVX2), `tessera-plain` (no n-gram speculation). Everything else as `--help` of the two says.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ def main() -> int:
     theirs = (PEERS / "peers.toml").read_text().partition("[servers.tessera]")[0]
     with tempfile.NamedTemporaryFile("w", suffix=".toml") as config:
         config.write(theirs.replace("{here}", str(PEERS)))
-        config.write(entry("tessera") + entry("tessera-avx2", "--isa", "avx2"))
+        config.write(entry("tessera") + entry("tessera-avx2", "--isa", "avx2") +
+                     entry("tessera-plain", "--speculate", "off"))
         config.flush()
         return subprocess.run([sys.executable, str(PEERS / tool), "--config", config.name,
                                *arguments]).returncode
