@@ -123,12 +123,13 @@ Result<Manifest> ReadDocument(const json::Value& document) {
     return Fail(Unimplemented(
         fmt::format("bundle format version {}, this program reads {}; compile the model again",
                     manifest.format_version, kBundleFormatVersion)));
-  TESSERA_RETURN_IF_ERROR(fields.OnlyKnown({"format_version", "tessera_version", "model", "key",
-                                            "target", "isa", "tensor_parallel", "quantization",
-                                            "options", "source", "page_layout", "plan", "files"}));
+  TESSERA_RETURN_IF_ERROR(fields.OnlyKnown(
+      {"format_version", "tessera_version", "model", "key", "export_key", "target", "isa",
+       "tensor_parallel", "quantization", "options", "source", "page_layout", "plan", "files"}));
   TESSERA_ASSIGN_OR_RETURN(manifest.tessera_version, fields.Text("tessera_version"));
   TESSERA_ASSIGN_OR_RETURN(manifest.model, fields.Text("model"));
   TESSERA_ASSIGN_OR_RETURN(manifest.key, fields.Text("key"));
+  TESSERA_ASSIGN_OR_RETURN(manifest.export_key, fields.TextOr("export_key", ""));
   TESSERA_ASSIGN_OR_RETURN(manifest.target, fields.Text("target"));
   TESSERA_ASSIGN_OR_RETURN(manifest.isa, fields.Text("isa"));
   TESSERA_ASSIGN_OR_RETURN(manifest.tensor_parallel, fields.Int("tensor_parallel", 1, 1024));
@@ -162,6 +163,7 @@ std::string WriteManifest(const Manifest& manifest) {
       {"tessera_version", manifest.tessera_version},
       {"model", manifest.model},
       {"key", manifest.key},
+      {"export_key", manifest.export_key},
       {"target", manifest.target},
       {"isa", manifest.isa},
       {"tensor_parallel", manifest.tensor_parallel},

@@ -71,10 +71,11 @@ struct MemoryPlan {
 struct Manifest {
   int64_t format_version = kBundleFormatVersion;
   std::string tessera_version;
-  std::string model;   // Name of the model, as in the bundle's path.
-  std::string key;     // The store's key, 16 hex digits.
-  std::string target;  // "cpu"
-  std::string isa;     // What the packed layouts serve: "x86-64-v3" ...
+  std::string model;       // Name of the model, as in the bundle's path.
+  std::string key;         // The store's key, 16 hex digits.
+  std::string export_key;  // Of the parameters and the tokenizer alone (store.h); may be empty.
+  std::string target;      // "cpu"
+  std::string isa;         // What the packed layouts serve: "x86-64-v3" ...
   int64_t tensor_parallel = 1;
   std::string quantization;                    // "source", "q8_0", ...
   std::map<std::string, std::string> options;  // All that change the output.

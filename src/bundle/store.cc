@@ -66,14 +66,40 @@ std::string FolderSafeName(std::string_view model) {
   return name.substr(0, 100);
 }
 
-std::string BundleId::Key() const {
+namespace {
+
+std::string KeyOf(const BundleId& id, const std::map<std::string, std::string>& options,
+                  const std::vector<FileRecord>& sources) {
   // One field a line. Values with line ends are quoted by length, so no two ids share a text.
-  std::string text = fmt::format("format {}\ntarget {}\ntp {}\nquantization {}\n",
-                                 kBundleFormatVersion, target, tensor_parallel, quantization);
+  std::string text =
+      fmt::format("format {}\ntarget {}\ntp {}\nquantization {}\n", kBundleFormatVersion, id.target,
+                  id.tensor_parallel, id.quantization);
   for (const auto& [name, value] : options)
     text += fmt::format("option {}:{} {}:{}\n", name.size(), name, value.size(), value);
   text += SourcesText(sources);
   return Sha256Hex(AsBytes(text)).substr(0, 16);
+}
+
+}  // namespace
+
+std::map<std::string, std::string> BundleId::AllOptions() const {
+  std::map<std::string, std::string> all = options;
+  all.insert(program_options.begin(), program_options.end());
+  return all;
+}
+
+std::vector<FileRecord> BundleId::AllSources() const {
+  std::vector<FileRecord> all = sources;
+  all.insert(all.end(), program_sources.begin(), program_sources.end());
+  return all;
+}
+
+std::string BundleId::Key() const {
+  return KeyOf(*this, AllOptions(), AllSources());
+}
+
+std::string BundleId::ExportKey() const {
+  return KeyOf(*this, options, sources);
 }
 
 std::string BundleId::FolderName() const {
@@ -98,10 +124,11 @@ std::string ExplainDifference(const Manifest& existing, const BundleId& wanted) 
     const auto found = options.find(key);
     return found == options.end() ? std::string() : found->second;
   };
-  for (const auto& [key, from] : existing.options) note(key, from, value(wanted.options, key));
-  for (const auto& [key, to] : wanted.options)
+  const auto options = wanted.AllOptions();
+  for (const auto& [key, from] : existing.options) note(key, from, value(options, key));
+  for (const auto& [key, to] : options)
     if (!existing.options.contains(key)) note(key, "", to);
-  if (SourcesText(existing.source.files) != SourcesText(wanted.sources))
+  if (SourcesText(existing.source.files) != SourcesText(wanted.AllSources()))
     text += fmt::format("{}source files changed", text.empty() ? "" : ", ");
   return text;
 }
@@ -136,6 +163,17 @@ Status BundleDraft::AddFile(std::string_view name, std::string_view contents) {
 void BundleDraft::Record(FileRecord file) {
   for (const FileRecord& other : files_) TESSERA_CHECK(other.name != file.name);
   files_.push_back(std::move(file));
+}
+
+Status BundleDraft::Link(const fs::path& from, const FileRecord& file) {
+  const fs::path to = temporary_ / file.name;
+  std::error_code error;
+  fs::create_hard_link(from / file.name, to, error);
+  // Another file system, or one without links, or with no more for this file.
+  if (error) fs::copy_file(from / file.name, to, error);
+  if (error) return ErrnoStatus(error.value(), "copying to", to);
+  Record(file);
+  return {};
 }
 
 Result<fs::path> BundleDraft::Publish(Manifest manifest) && {
@@ -196,6 +234,20 @@ Result<std::optional<fs::path>> Store::Find(const BundleId& id) const {
     return Fail(DataLoss(fmt::format("bundle is damaged: {}", manifest.error().ToString())));
   TESSERA_RETURN_IF_ERROR(VerifyFiles(folder, *manifest, Check::kSizesAndSmallFiles));
   return folder;
+}
+
+std::optional<Store::Exported> Store::FindExport(const BundleId& id) const {
+  const std::string wanted = id.ExportKey();
+  std::error_code error;
+  for (fs::directory_iterator it(FolderOf(id).parent_path(), error), end; !error && it != end;
+       it.increment(error)) {
+    if (it->path().filename().string().starts_with('.')) continue;
+    Result<Manifest> manifest = LoadManifest(it->path());
+    if (!manifest.has_value() || manifest->export_key != wanted) continue;
+    if (!VerifyFiles(it->path(), *manifest, Check::kSizesAndSmallFiles).ok()) continue;
+    return Exported{it->path(), *std::move(manifest)};
+  }
+  return std::nullopt;
 }
 
 std::optional<Manifest> Store::NewestSibling(const BundleId& id) const {

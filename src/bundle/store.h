@@ -24,17 +24,28 @@
 
 namespace tessera::bundle {
 
-/// Everything that decides what a compiled bundle contains.
+/// Everything that decides what a compiled bundle contains. What comes from the stage *export* (the
+/// packed parameters and the tokenizer) depends on less than the rest: `program_options` and
+/// `program_sources` decide only what the stage *compile* makes.
 struct BundleId {
   std::string model;
   std::string target;
   int64_t tensor_parallel = 1;
   std::string quantization;
   std::map<std::string, std::string> options;
-  std::vector<FileRecord> sources;  // Names do not enter the key, contents and order do.
+  std::map<std::string, std::string> program_options;  // No key that `options` has.
+  // Names do not enter the keys, contents and order do.
+  std::vector<FileRecord> sources;
+  std::vector<FileRecord> program_sources;
 
   /// 16 hex digits of a SHA-256 over the format version and all fields but `model`.
   std::string Key() const;
+  /// The same without `program_options` and `program_sources`: bundles with one export key have the
+  /// same parameters and tokenizer.
+  std::string ExportKey() const;
+  /// Both kinds: what the manifest records.
+  std::map<std::string, std::string> AllOptions() const;
+  std::vector<FileRecord> AllSources() const;
   /// "cpu-tp1-source-0123456789abcdef"
   std::string FolderName() const;
 };
@@ -70,6 +81,9 @@ class BundleDraft {
   Status AddFile(std::string_view name, std::string_view contents);
   /// Records a file that was written and synced by somebody else.
   void Record(FileRecord file);
+  /// The file of another bundle under the same name, without copying its bytes where the file
+  /// system can share them: files of bundles never change.
+  Status Link(const std::filesystem::path& from, const FileRecord& file);
   /// Writes `manifest` with the recorded files, syncs, renames into place. A damaged bundle there
   /// is replaced. Returns the final folder.
   Result<std::filesystem::path> Publish(Manifest manifest) &&;
@@ -100,6 +114,14 @@ class Store {
 
   /// The newest other bundle of the same model: to explain why this one must be made.
   std::optional<Manifest> NewestSibling(const BundleId& id) const;
+
+  struct Exported {
+    std::filesystem::path folder;
+    Manifest manifest;
+  };
+  /// A whole bundle of the same model (sizes and small files are checked) whose parameters and
+  /// tokenizer are those of `id`; may be the one of `id` itself.
+  std::optional<Exported> FindExport(const BundleId& id) const;
 
   /// Removes what dead writers of this key left behind.
   Result<BundleDraft> NewDraft(const BundleLock& lock) const;

@@ -19,12 +19,14 @@ namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
 BundleId SampleId() {
-  return {"org/tiny",
-          "cpu",
-          1,
-          "source",
-          {{"max_seq_len", "64"}},
-          {{"model.gguf", 3, Sha256Hex(AsBytes("abc"))}}};
+  return {.model = "org/tiny",
+          .target = "cpu",
+          .tensor_parallel = 1,
+          .quantization = "source",
+          .options = {{"max_seq_len", "64"}},
+          .program_options = {{"page_tokens", "32"}},
+          .sources = {{"model.gguf", 3, Sha256Hex(AsBytes("abc"))}},
+          .program_sources = {{"template", 2, Sha256Hex(AsBytes("hi"))}}};
 }
 
 Manifest ManifestOf(const BundleId& id) {
@@ -36,8 +38,9 @@ Manifest ManifestOf(const BundleId& id) {
   manifest.isa = "x86-64-v3";
   manifest.tensor_parallel = id.tensor_parallel;
   manifest.quantization = id.quantization;
-  manifest.options = id.options;
-  manifest.source.files = id.sources;
+  manifest.export_key = id.ExportKey();
+  manifest.options = id.AllOptions();
+  manifest.source.files = id.AllSources();
   manifest.page = {"[layer]", "F16", 32, 1024};
   return manifest;
 }
@@ -116,8 +119,34 @@ TEST_F(StoreTest, KeyChangesWithEveryFieldThatChangesTheOutput) {
   EXPECT_NE(id.Key(), key);
   id = SampleId(), id.sources[0].sha256 = Sha256Hex(AsBytes("abd"));
   EXPECT_NE(id.Key(), key);
+  id = SampleId(), id.program_options["page_tokens"] = "16";
+  EXPECT_NE(id.Key(), key);
+  id = SampleId(), id.program_sources[0].sha256 = Sha256Hex(AsBytes("ho"));
+  EXPECT_NE(id.Key(), key);
   id = SampleId(), id.sources[0].name = "renamed.gguf";
   EXPECT_EQ(id.Key(), key);
+}
+
+TEST_F(StoreTest, ParametersOfABundleServeAnotherThatDiffersInItsProgramOnly) {
+  const fs::path folder = MustEnsure(SampleId());
+  const auto found = [&](const BundleId& id) {
+    const auto exported = store_.FindExport(id);
+    return exported ? exported->folder : fs::path();
+  };
+  EXPECT_EQ(found(SampleId()), folder);
+  BundleId id = SampleId();
+  id.program_options["page_tokens"] = "16";
+  EXPECT_EQ(found(id), folder);
+  id = SampleId(), id.program_sources.clear();
+  EXPECT_EQ(found(id), folder);
+  id = SampleId(), id.options["max_seq_len"] = "65";
+  EXPECT_EQ(found(id), fs::path());
+  id = SampleId(), id.sources[0].sha256 = Sha256Hex(AsBytes("abd"));
+  EXPECT_EQ(found(id), fs::path());
+  id = SampleId(), id.tensor_parallel = 2;
+  EXPECT_EQ(found(id), fs::path());
+  ASSERT_TRUE(WriteFileAtomic(folder / "config.json", "[]").ok());
+  EXPECT_EQ(found(SampleId()), fs::path()) << "a damaged bundle gives nothing away";
 }
 
 TEST_F(StoreTest, AnAbandonedDraftLeavesNothing) {

@@ -14,11 +14,13 @@
 #include "base/utf8.h"
 #include "bundle/hash_memo.h"
 #include "bundle/limits.h"
+#include "bundle/program_verify.h"
 #include "compiler/documents.h"
 #include "compiler/module.h"
 #include "compiler/pipeline.h"
 #include "compiler/targets/cpu/archive.h"
 #include "compiler/weight_format.h"
+#include "formats/open.h"
 #include "model/build.h"
 
 namespace tessera::compiler {
@@ -67,9 +69,20 @@ Result<int64_t> MaxSeqLen(const CompileInput& input, const CompileOptions& optio
                        std::min(input.source->config.context_length, bundle::kMaxContext));
 }
 
-/// Every file that decides the output: parameters, and the texts that a bundle stores.
-Result<std::vector<FileRecord>> HashSources(const CompileInput& input, const bundle::HashMemo& memo,
-                                            const ProgressFn& progress) {
+struct Sources {
+  std::vector<FileRecord> of_export;   // Parameters, config.json, tokenizer.
+  std::vector<FileRecord> of_program;  // Texts that a bundle stores and the parameters do not need.
+};
+
+/// Of the repository's own files.
+bool IsOfProgram(std::string_view name) {
+  return name == bundle::kTokenizerConfigFile || name == bundle::kGenerationConfigFile ||
+         name == bundle::kChatTemplateFile;
+}
+
+Result<std::vector<FileRecord>> HashParameterFiles(const CompileInput& input,
+                                                   const bundle::HashMemo& memo,
+                                                   const ProgressFn& progress) {
   std::vector<FileRecord> records;
   uint64_t total = 0;
   uint64_t done = 0;
@@ -97,14 +110,26 @@ Result<std::vector<FileRecord>> HashSources(const CompileInput& input, const bun
     records.push_back({name, bytes, hash.FinishHex()});
     memo.Remember(file.path, file.mapping->identity(), records.back().sha256);
   }
-  for (const model::RepositoryFile& file : input.source->files)
-    records.push_back({file.name, file.text.size(), Sha256Hex(AsBytes(file.text))});
-  std::vector<model::RepositoryFile> documents = MakeDocuments(input);
-  if (!input.tokenizer_json.empty())
-    documents.push_back({std::string(bundle::kTokenizerFile), input.tokenizer_json});
-  for (const model::RepositoryFile& file : documents)
-    records.push_back({"bundle/" + file.name, file.text.size(), Sha256Hex(AsBytes(file.text))});
   return records;
+}
+
+/// Every file that decides the output: parameters, and the texts that a bundle stores.
+Result<Sources> HashSources(const CompileInput& input, const bundle::HashMemo& memo,
+                            const ProgressFn& progress) {
+  Sources sources;
+  TESSERA_ASSIGN_OR_RETURN(sources.of_export, HashParameterFiles(input, memo, progress));
+  const auto record = [](const std::string& name, const std::string& text) {
+    return FileRecord{name, text.size(), Sha256Hex(AsBytes(text))};
+  };
+  for (const model::RepositoryFile& file : input.source->files)
+    (IsOfProgram(file.name) ? sources.of_program : sources.of_export)
+        .push_back(record(file.name, file.text));
+  if (!input.tokenizer_json.empty())
+    sources.of_export.push_back(
+        record(fmt::format("bundle/{}", bundle::kTokenizerFile), input.tokenizer_json));
+  for (const model::RepositoryFile& file : MakeDocuments(input))
+    sources.of_program.push_back(record("bundle/" + file.name, file.text));
+  return sources;
 }
 
 /// Passes progress on, and measures each stage from its first report to its last.
@@ -144,14 +169,15 @@ bundle::Manifest MakeManifest(const CompileInput& input, const BundleId& id, con
   manifest.tessera_version = TESSERA_VERSION;
   manifest.model = id.model;
   manifest.key = id.Key();
+  manifest.export_key = id.ExportKey();
   manifest.target = "cpu";
   manifest.isa = "x86-64-v3";  // What layout p8 is made for; its reference runs anywhere.
   manifest.tensor_parallel = id.tensor_parallel;
   manifest.quantization = id.quantization;
-  manifest.options = id.options;
+  manifest.options = id.AllOptions();
   manifest.source = {input.repository, input.revision,
                      std::string(FormatName(input.source->index.files()[0].format)), input.licence,
-                     id.sources};
+                     id.AllSources()};
   const bundle::Dims& d = module.program.dims;
   manifest.page = {"[layer][kv_head][K: block of 16 positions][dim][16] [V: position][dim]", "F16",
                    d.page_tokens, module.plan.kv_bytes_per_token * d.page_tokens};
@@ -159,13 +185,39 @@ bundle::Manifest MakeManifest(const CompileInput& input, const BundleId& id, con
   return manifest;
 }
 
-/// Why the bundle must be made.
-std::string Reason(const bundle::Store& store, const BundleId& id, const Status& damage) {
-  if (!damage.ok()) return fmt::format("stage compile: {}", damage.ToString());
-  const std::optional<bundle::Manifest> sibling = store.NewestSibling(id);
-  if (!sibling) return fmt::format("stage compile: no bundle of {} yet", id.model);
-  const std::string difference = bundle::ExplainDifference(*sibling, id);
-  return fmt::format("stage compile: {}", difference.empty() ? "bundle was removed" : difference);
+using Redo = CompileOptions::Redo;
+
+/// What the bundle will be made from: an older one of the same parameters, or nothing of the kind.
+struct Reuse {
+  std::optional<bundle::Store::Exported> exported;
+  std::string of_export;   // Why the stage runs or does not,
+  std::string of_compile;  // for each of the two.
+};
+
+/// `damage`: what is wrong with the bundle that is there; ok when none is.
+Reuse FindReuse(const bundle::Store& store, const BundleId& id, Redo redo, const Status& damage) {
+  Reuse reuse;
+  if (redo != Redo::kExport) reuse.exported = store.FindExport(id);
+  const std::optional<bundle::Manifest> sibling =
+      reuse.exported ? reuse.exported->manifest : store.NewestSibling(id);
+  std::string why;
+  if (!damage.ok()) {
+    why = damage.ToString();
+  } else if (!sibling) {
+    why = fmt::format("no bundle of {} yet", id.model);
+  } else {
+    why = bundle::ExplainDifference(*sibling, id);
+    if (why.empty()) why = "bundle was removed";
+  }
+  if (reuse.exported) {
+    reuse.of_export =
+        fmt::format("stage export: reusing the parameters of {}", reuse.exported->folder.string());
+    reuse.of_compile = fmt::format("stage compile: {}", redo == Redo::kCompile ? "asked for" : why);
+    return reuse;
+  }
+  reuse.of_export = fmt::format("stage export: {}", redo == Redo::kExport ? "asked for" : why);
+  reuse.of_compile = "stage compile: the parameters are new";
+  return reuse;
 }
 
 /// tokenizer.json and, where the tokenizer has one, its table.
@@ -175,31 +227,61 @@ Status AddTokenizer(const TokenizerFiles& tokenizer, bundle::BundleDraft* draft)
   return draft->AddFile(bundle::kTokenizerTableFile, tokenizer.table);
 }
 
-Status MakeBundle(const CompileInput& input, const CompileOptions& options, const BundleId& id,
-                  const bundle::Store& store, const bundle::BundleLock& lock,
-                  const ProgressFn& progress, CompileReport* report) {
-  TokenizerFiles tokenizer{.json = input.tokenizer_json, .table = {}, .note = {}};
-  if (input.make_tokenizer) {  // Before the long work: it may refuse the model.
-    if (progress) progress({"making the tokenizer", 0, 0});
-    TESSERA_ASSIGN_OR_RETURN(tokenizer, input.make_tokenizer());
-    if (progress) progress({"making the tokenizer", 0, 0});
-  }
+Result<TokenizerFiles> MakeTokenizer(const CompileInput& input, const ProgressFn& progress) {
+  if (!input.make_tokenizer)
+    return TokenizerFiles{.json = input.tokenizer_json, .table = {}, .note = {}};
+  if (progress) progress({"making the tokenizer", 0, 0});
+  Result<TokenizerFiles> files = input.make_tokenizer();
+  if (progress) progress({"making the tokenizer", 0, 0});
+  return files;
+}
+
+/// Stage export: the packed parameters and the tokenizer.
+Status Export(const CompileInput& input, const Module& module, bundle::BundleDraft* draft,
+              const ProgressFn& progress, CompileReport* report) {
+  // First, before the long work: it may refuse the model.
+  TESSERA_ASSIGN_OR_RETURN(const TokenizerFiles tokenizer, MakeTokenizer(input, progress));
   if (!tokenizer.note.empty()) report->notes.push_back(tokenizer.note);
+  TESSERA_ASSIGN_OR_RETURN(
+      FileRecord parameters,
+      WriteCpuArchive(module, draft->folder() / bundle::kParametersFile, progress));
+  report->parameter_bytes = parameters.bytes;
+  draft->Record(std::move(parameters));
+  return AddTokenizer(tokenizer, draft);
+}
+
+bool IsOfExport(std::string_view name) {
+  return name.ends_with(".irpa") || name == bundle::kTokenizerFile ||
+         name == bundle::kTokenizerTableFile;
+}
+
+/// The same from an older bundle.
+Status LinkExport(const bundle::Store::Exported& exported, const Module& module,
+                  bundle::BundleDraft* draft, CompileReport* report) {
+  for (const FileRecord& file : exported.manifest.files) {
+    if (!IsOfExport(file.name)) continue;
+    TESSERA_RETURN_IF_ERROR(draft->Link(exported.folder, file));
+    if (file.name == bundle::kParametersFile) report->parameter_bytes = file.bytes;
+  }
+  TESSERA_ASSIGN_OR_RETURN(const formats::ParameterIndex archive,
+                           formats::Open(draft->folder() / bundle::kParametersFile));
+  return bundle::VerifyArchive(module.program, archive).WithContext(exported.folder.string());
+}
+
+Status MakeBundle(const CompileInput& input, const CompileOptions& options, const BundleId& id,
+                  const bundle::Store& store, const bundle::BundleLock& lock, const Reuse& reuse,
+                  const ProgressFn& progress, CompileReport* report) {
   TESSERA_ASSIGN_OR_RETURN(graph::Graph graph,
                            model::BuildGraph(input.source->config, input.source->index));
   TESSERA_ASSIGN_OR_RETURN(Module module, MakeModule(input, options, std::move(graph)));
   TESSERA_RETURN_IF_ERROR(RunPipeline(CpuPipeline(), &module, &report->passes));
   TESSERA_ASSIGN_OR_RETURN(bundle::BundleDraft draft, store.NewDraft(lock));
-  TESSERA_ASSIGN_OR_RETURN(
-      FileRecord parameters,
-      WriteCpuArchive(module, draft.folder() / bundle::kParametersFile, progress));
-  report->parameter_bytes = parameters.bytes;
-  draft.Record(std::move(parameters));
+  TESSERA_RETURN_IF_ERROR(reuse.exported ? LinkExport(*reuse.exported, module, &draft, report)
+                                         : Export(input, module, &draft, progress, report));
   TESSERA_RETURN_IF_ERROR(
       draft.AddFile(bundle::kProgramFile, bundle::WriteProgram(module.program)));
   TESSERA_RETURN_IF_ERROR(
       draft.AddFile(bundle::kConfigFile, bundle::WriteServingConfig(MakeServingConfig(module))));
-  TESSERA_RETURN_IF_ERROR(AddTokenizer(tokenizer, &draft));
   for (const model::RepositoryFile& file : MakeDocuments(input))
     TESSERA_RETURN_IF_ERROR(draft.AddFile(file.name, file.text));
   TESSERA_RETURN_IF_ERROR(input.source->index.CheckIntact());
@@ -228,7 +310,7 @@ Result<BundleId> MakeBundleId(const CompileInput& input, const CompileOptions& o
   id.target = "cpu";
   id.tensor_parallel = options.tensor_parallel;
   id.quantization = options.quantize == "none" ? "source" : options.quantize;
-  id.options = {
+  id.program_options = {
       {"max_seq_len", fmt::to_string(max_seq_len)},
       {"page_tokens", fmt::to_string(options.page_tokens)},
       {"device_block_count", fmt::to_string(options.device_block_count)},
@@ -237,8 +319,10 @@ Result<BundleId> MakeBundleId(const CompileInput& input, const CompileOptions& o
   if (!input.tokenizer_version.empty()) id.options["tokenizer"] = input.tokenizer_version;
   if (!options.disabled_passes.empty())  // Absent otherwise: ordinary keys do not know of it.
     id.options["disabled_passes"] = fmt::format("{}", fmt::join(options.disabled_passes, ","));
-  TESSERA_ASSIGN_OR_RETURN(id.sources,
+  TESSERA_ASSIGN_OR_RETURN(Sources sources,
                            HashSources(input, bundle::HashMemo(store.cache()), progress));
+  id.sources = std::move(sources.of_export);
+  id.program_sources = std::move(sources.of_program);
   return id;
 }
 
@@ -262,14 +346,17 @@ Result<CompileReport> Compile(const CompileInput& input, const CompileOptions& o
     return report;
   };
   // A bundle appears whole or not at all, so looking needs no lock, nor a cache that we may write.
+  const bool may_reuse = options.redo == Redo::kNothing;
   const auto present = store.Find(id);
-  if (present.has_value() && present->has_value()) return reuse(**present);
+  if (may_reuse && present.has_value() && present->has_value()) return reuse(**present);
   const auto on_wait = [&] { reason("waiting for another process that compiles the same bundle"); };
   TESSERA_ASSIGN_OR_RETURN(const bundle::BundleLock lock, store.Lock(id, on_wait));
   const auto found = store.Find(id);  // Again: the one we waited for may have made it.
-  if (found.has_value() && found->has_value()) return reuse(**found);
-  reason(Reason(store, id, StatusOf(found)));
-  TESSERA_RETURN_IF_ERROR(MakeBundle(input, options, id, store, lock, progress, &report)
+  if (may_reuse && found.has_value() && found->has_value()) return reuse(**found);
+  const Reuse older = FindReuse(store, id, options.redo, StatusOf(found));
+  reason(older.of_export);
+  reason(older.of_compile);
+  TESSERA_RETURN_IF_ERROR(MakeBundle(input, options, id, store, lock, older, progress, &report)
                               .WithContext(fmt::format("compiling {}", input.name)));
   report.stages = clock.stages();
   return report;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Compile: from an opened repository to a published bundle. The one entry to the compile plane;
-// pipeline.h lists what happens inside. May be called from any thread; two callers of one key, in
-// whatever processes, wait for each other. Reads weights once, streaming: memory stays under a
-// gigabyte whatever the size of the model.
+// pipeline.h lists what happens inside. Two stages: *export* packs the parameters and makes the
+// tokenizer, *compile* makes the program and the documents. A bundle of the same parameters gives
+// them to the next one, so a changed option redoes only what depends on it. May be called from any
+// thread; two callers of one key, in whatever processes, wait for each other. Reads weights once,
+// streaming: memory stays under a gigabyte whatever the size of the model.
 #pragma once
 
 #include <cstdint>
@@ -65,6 +67,8 @@ struct CompileOptions {
   std::vector<int64_t> decode_batch_sizes = {1, 4, 8};
   /// Optional passes to leave out (pipeline.h), for finding faults: the tokens stay the same.
   std::vector<std::string> disabled_passes;
+  /// Stages to run although the cache has their result: the first of them and all that follow.
+  enum class Redo : uint8_t { kNothing, kCompile, kExport } redo = Redo::kNothing;
 };
 
 struct Progress {
@@ -79,7 +83,8 @@ using ReasonFn = std::function<void(const std::string&)>;
 struct CompileReport {
   std::filesystem::path bundle;
   bool reused = false;
-  /// What was reused, or why each stage ran: "stage compile: max_seq_len changed 4096 -> 8192".
+  /// What was reused, or why each stage ran: "stage export: reusing the parameters of DIR", "stage
+  /// compile: max_seq_len changed 4096 -> 8192".
   std::vector<std::string> reasons;
   /// What a user should know about the result: formats converted, defaults taken.
   std::vector<std::string> notes;

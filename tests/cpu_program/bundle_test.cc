@@ -42,7 +42,7 @@ class BundleTest : public ::testing::Test {
 TEST_F(BundleTest, SecondCompileReusesAndSaysSo) {
   const auto first = MustCompile(TinyLlama("hf"), dir_.path());
   EXPECT_FALSE(first.reused);
-  EXPECT_THAT(first.reasons, Contains("stage compile: no bundle of hf yet"));
+  EXPECT_THAT(first.reasons, Contains("stage export: no bundle of hf yet"));
   const auto second = MustCompile(TinyLlama("hf"), dir_.path());
   EXPECT_TRUE(second.reused);
   EXPECT_EQ(second.bundle, first.bundle);
@@ -64,9 +64,9 @@ TEST_F(BundleTest, SaysWhyAStageRunsBeforeItRuns) {
       },
       [&](const std::string& reason) { events.push_back(reason); });
   ASSERT_TRUE(report.has_value()) << report.error().ToString();
-  EXPECT_THAT(events,
-              ::testing::ElementsAre("hashing sources", "stage compile: no bundle of hf yet",
-                                     "packing parameters", "syncing parameters"));
+  EXPECT_THAT(events, ::testing::ElementsAre("hashing sources", "stage export: no bundle of hf yet",
+                                             "stage compile: the parameters are new",
+                                             "packing parameters", "syncing parameters"));
   std::vector<std::string> stages;
   for (const auto& stage : report->stages) stages.push_back(stage.name);
   EXPECT_THAT(stages, ::testing::ElementsAre("hashing sources", "packing parameters",
@@ -83,6 +83,62 @@ TEST_F(BundleTest, SaysWhichOptionChanged) {
   EXPECT_THAT(report.reasons, Contains(HasSubstr("max_seq_len changed 1024 -> 256")));
   EXPECT_THAT(report.reasons, Contains(HasSubstr("decode_batch_sizes changed 1,4,8 -> 1,2")));
   EXPECT_EQ(MustLoad(report.bundle)->shape().max_seq_len, 256);
+}
+
+/// Which of a bundle's files are the same file as another's.
+std::vector<std::string> SharedFiles(const fs::path& a, const fs::path& b) {
+  std::vector<std::string> shared;
+  for (const auto& entry : fs::directory_iterator(a))
+    if (fs::exists(b / entry.path().filename()) &&
+        fs::equivalent(entry.path(), b / entry.path().filename()))
+      shared.push_back(entry.path().filename().string());
+  std::sort(shared.begin(), shared.end());
+  return shared;
+}
+
+TEST_F(BundleTest, AChangedOptionRedoesOnlyWhatDependsOnIt) {
+  const auto first = MustCompile(TinyLlama("hf"), dir_.path());
+  compiler::CompileOptions options;
+  options.decode_batch_sizes = {1, 2};
+  const auto second = MustCompile(TinyLlama("hf"), dir_.path(), options);
+  EXPECT_FALSE(second.reused);
+  EXPECT_THAT(
+      second.reasons,
+      ::testing::ElementsAre("stage export: reusing the parameters of " + first.bundle.string(),
+                             "stage compile: decode_batch_sizes changed 1,4,8 -> 1,2"));
+  EXPECT_THAT(SharedFiles(first.bundle, second.bundle),
+              ::testing::ElementsAre("model.irpa", "tokenizer.json"));
+  fs::remove_all(first.bundle);
+  EXPECT_EQ(LoadError(second.bundle, true), "loaded");
+
+  options.quantize = "q8_0";
+  const auto third = MustCompile(TinyLlama("hf"), dir_.path(), options);
+  EXPECT_THAT(third.reasons,
+              ::testing::ElementsAre("stage export: quantization changed source -> q8_0",
+                                     "stage compile: the parameters are new"));
+  EXPECT_TRUE(SharedFiles(second.bundle, third.bundle).empty());
+}
+
+TEST_F(BundleTest, StagesAreRedoneWhenAskedFor) {
+  using Redo = compiler::CompileOptions::Redo;
+  const auto first = MustCompile(TinyLlama("hf"), dir_.path());
+  const auto inode = [&] { return fs::hard_link_count(first.bundle / "model.irpa"); };
+  std::error_code error;
+  fs::create_hard_link(first.bundle / "model.irpa", dir_.path() / "kept", error);
+  ASSERT_FALSE(error);
+  compiler::CompileOptions options;
+  options.redo = Redo::kCompile;
+  const auto second = MustCompile(TinyLlama("hf"), dir_.path(), options);
+  EXPECT_FALSE(second.reused);
+  EXPECT_EQ(second.bundle, first.bundle);
+  EXPECT_THAT(second.reasons, Contains("stage compile: asked for"));
+  EXPECT_EQ(inode(), 2U) << "the parameters were packed again";
+  options.redo = Redo::kExport;
+  const auto third = MustCompile(TinyLlama("hf"), dir_.path(), options);
+  EXPECT_THAT(third.reasons, Contains("stage export: asked for"));
+  EXPECT_EQ(inode(), 1U) << "the parameters were not packed again";
+  EXPECT_EQ(ReadAll(dir_.path() / "kept"), ReadAll(third.bundle / "model.irpa"));
+  EXPECT_EQ(LoadError(third.bundle, true), "loaded");
 }
 
 TEST_F(BundleTest, TheModelsOwnContextIsTheLongest) {

@@ -21,7 +21,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
                    "--output-artifacts-dir", folder / "bundle")
     assert done.returncode == 0, done.stderr
     assert done.stdout.decode().strip() == str(folder / "bundle")
-    assert done.stderr.index(b"stage compile: no bundle of hf yet") < done.stderr.index(b"packing")
+    assert done.stderr.index(b"stage export: no bundle of hf yet") < done.stderr.index(b"packing")
     return folder / "bundle"
 
 
