@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "base/file.h"
+#include "base/hash.h"
 #include "bundle/limits.h"
 #include "bundle/program_verify.h"
 #include "formats/open.h"
@@ -13,6 +14,54 @@
 namespace tessera::bundle {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+struct ConfigField {
+  std::string_view name;
+  int64_t config;
+  int64_t program;
+};
+
+/// config.json says what clients may ask for, the program what it can do.
+Status CheckConfig(const ServingConfig& config, const Program& program) {
+  const Dims& d = program.dims;
+  std::vector<ConfigField> fields = {
+      {"max_seq_len", config.max_seq_len, d.max_seq_len},
+      {"attn_head_dim", config.attn_head_dim, d.head_dim},
+      {"transformer_block_count", config.transformer_block_count, d.layers}};
+  if (const auto& kv = config.paged_kv_cache) {
+    fields.push_back(
+        {"paged_kv_cache.attention_head_count_kv", kv->attention_head_count_kv, d.kv_heads});
+    fields.push_back({"paged_kv_cache.block_seq_stride", kv->block_seq_stride, d.page_tokens});
+  }
+  for (const ConfigField& field : fields) {
+    if (field.config == field.program) continue;
+    return DataLoss(fmt::format(
+        "{} is {} in {}, {} in {}: they are of different models or options; take both from one "
+        "compilation",
+        field.name, field.config, kConfigFile, field.program, kProgramFile));
+  }
+  return {};
+}
+
+/// Program and config, verified by themselves and against each other.
+Status ReadPair(const fs::path& program, const fs::path& config, Bundle* bundle) {
+  TESSERA_ASSIGN_OR_RETURN(const std::string config_text, ReadFile(config, kMaxDocumentBytes));
+  TESSERA_ASSIGN_OR_RETURN(bundle->config, ReadServingConfig(config_text, config.string()));
+  TESSERA_ASSIGN_OR_RETURN(const std::string program_text, ReadFile(program, kMaxDocumentBytes));
+  TESSERA_ASSIGN_OR_RETURN(bundle->program, ReadProgram(program_text, program.string()));
+  TESSERA_RETURN_IF_ERROR(VerifyProgram(bundle->program).WithContext(program.string()));
+  // Names both files.
+  TESSERA_RETURN_IF_ERROR(
+      CheckConfig(bundle->config, bundle->program)
+          .WithContext(fmt::format("{}, {}", config.string(), program.string())));
+  bundle->manifest.key =
+      Sha256Hex(AsBytes(config_text + program_text)).substr(0, 16);  // Until a manifest says it.
+  return {};
+}
+
+}  // namespace
 
 Status CheckIsBundle(const fs::path& folder) {
   const fs::path path = folder / kManifestFile;
@@ -30,10 +79,6 @@ Status CheckIsBundle(const fs::path& folder) {
 
 Result<Bundle> OpenBundle(const fs::path& folder, Check check) {
   TESSERA_RETURN_IF_ERROR(CheckIsBundle(folder));
-  const auto read = [&](std::string_view name) {
-    return ReadFile(folder / name, kMaxDocumentBytes);
-  };
-  const auto where = [&](std::string_view name) { return (folder / name).string(); };
   Bundle bundle;
   bundle.folder = folder;
   TESSERA_ASSIGN_OR_RETURN(bundle.manifest, LoadManifest(folder));
@@ -45,14 +90,29 @@ Result<Bundle> OpenBundle(const fs::path& folder, Check check) {
     if (bundle.manifest.FindFile(name) == nullptr)
       return Fail(DataLoss(fmt::format("bundle {}: its manifest lacks {}", folder.string(), name)));
   TESSERA_RETURN_IF_ERROR(VerifyFiles(folder, bundle.manifest, check));
-  TESSERA_ASSIGN_OR_RETURN(const std::string config, read(kConfigFile));
-  TESSERA_ASSIGN_OR_RETURN(bundle.config, ReadServingConfig(config, where(kConfigFile)));
-  TESSERA_ASSIGN_OR_RETURN(const std::string program, read(kProgramFile));
-  TESSERA_ASSIGN_OR_RETURN(bundle.program, ReadProgram(program, where(kProgramFile)));
-  TESSERA_RETURN_IF_ERROR(VerifyProgram(bundle.program).WithContext(where(kProgramFile)));
+  const std::string key = bundle.manifest.key;
+  TESSERA_RETURN_IF_ERROR(ReadPair(folder / kProgramFile, folder / kConfigFile, &bundle));
+  bundle.manifest.key = key;
   TESSERA_ASSIGN_OR_RETURN(bundle.archive, formats::Open(folder / kParametersFile));
   TESSERA_RETURN_IF_ERROR(
       VerifyArchive(bundle.program, bundle.archive).WithContext(folder.string()));
+  return bundle;
+}
+
+Result<Bundle> OpenParts(const Parts& parts) {
+  Bundle bundle;
+  bundle.folder = parts.program.parent_path();
+  bundle.manifest.target = "cpu";
+  TESSERA_RETURN_IF_ERROR(ReadPair(parts.program, parts.config, &bundle));
+  for (const fs::path& path : parts.parameters) {
+    TESSERA_ASSIGN_OR_RETURN(formats::ParameterIndex index, formats::Open(path));
+    TESSERA_RETURN_IF_ERROR(bundle.archive.Join(std::move(index)).WithContext(path.string()));
+  }
+  TESSERA_RETURN_IF_ERROR(
+      VerifyArchive(bundle.program, bundle.archive)
+          .WithContext(fmt::format(
+              "{}, {}", parts.program.string(),
+              parts.parameters.empty() ? "no parameters" : parts.parameters.front().string())));
   return bundle;
 }
 

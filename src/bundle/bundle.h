@@ -5,6 +5,7 @@
 #pragma once
 
 #include <filesystem>
+#include <vector>
 
 #include "base/status.h"
 #include "bundle/manifest.h"
@@ -33,5 +34,17 @@ inline bool IsBundle(const std::filesystem::path& folder) {
 /// program by itself and against the archive. kNotFound when the folder is no bundle, kDataLoss
 /// for damage (one line: which file, what differs), kUnimplemented for another version or target.
 Result<Bundle> OpenBundle(const std::filesystem::path& folder, Check check);
+
+/// What runs, file by file, wherever the files lie.
+struct Parts {
+  std::filesystem::path program;                  // program.json
+  std::filesystem::path config;                   // config.json
+  std::vector<std::filesystem::path> parameters;  // All of them, in any order.
+};
+
+/// The same from files without a manifest: program, parameters and config are checked against each
+/// other, and the first thing in which they differ is one line that names both files. The bundle's
+/// manifest says only what the files say.
+Result<Bundle> OpenParts(const Parts& parts);
 
 }  // namespace tessera::bundle

@@ -12,6 +12,7 @@
 #include "cli/flagfile.h"
 #include "cli/foreign_flags.h"
 #include "cli/model_argument.h"
+#include "cli/model_parts.h"
 #include "cli/terminal.h"
 #include "cli/validators.h"
 
@@ -184,6 +185,51 @@ TEST_F(BundleOptions, AnEqualValueIsAllowedAndAnotherIsNamedWithBoth) {
   EXPECT_THAT(Check({"--quantize"}).message(), HasSubstr("--quantize none cannot change"));
   options_.decode_batch_sizes = {2};
   EXPECT_THAT(Check({"--bs-decode"}).message(), HasSubstr("made with 1,4,8"));
+}
+
+TEST(ModelParts, AModelIsNamedInOneWay) {
+  const auto check = [](const ModelParts& parts, bool has_model,
+                        const std::set<std::string, std::less<>>& given) {
+    return CheckParts(parts, has_model,
+                      [&](std::string_view flag) { return given.contains(flag); });
+  };
+  ModelParts parts{.tokenizer_json = "t.json",
+                   .tokenizer_config_json = {},
+                   .model_config = "c.json",
+                   .program = "p.json",
+                   .vmfb = {},
+                   .parameters = {"x.irpa"}};
+  EXPECT_TRUE(parts.any());
+  EXPECT_FALSE(ModelParts().any());
+  EXPECT_TRUE(check(parts, false, {"--threads"}).ok());
+  for (const auto& [has_model, flag] :
+       {std::pair{true, "MODEL"}, {true, "--bundle"}, {false, "--cache-dir"}, {false, "--tp"}}) {
+    const Status status = check(parts, has_model, {flag});
+    EXPECT_EQ(status.code(), Code::kInvalidArgument);
+    EXPECT_THAT(status.message(), HasSubstr("named either by MODEL"));
+    EXPECT_THAT(status.message(), HasSubstr("--tokenizer_json, --model_config"));
+    EXPECT_TRUE(status.message().ends_with(std::string("stand beside ") + flag))
+        << status.message();
+  }
+  parts.vmfb = "m.vmfb";
+  EXPECT_EQ(check(parts, false, {}).code(), Code::kUnimplemented);
+  parts = {.tokenizer_json = {},
+           .tokenizer_config_json = {},
+           .model_config = {},
+           .program = {},
+           .vmfb = {},
+           .parameters = {"x.irpa"}};
+  EXPECT_THAT(check(parts, false, {}).message(),
+              HasSubstr("missing: --tokenizer_json, --model_config, --program"));
+}
+
+TEST(ModelParts, TextsLieBesideTheTokenizer) {
+  ModelParts parts;
+  parts.tokenizer_json = "a/llama.json";
+  EXPECT_EQ(DocumentsOfParts(parts).tokenizer_config, "a/llama_config.json");
+  EXPECT_EQ(DocumentsOfParts(parts).chat_template, "a/chat_template.jinja");
+  parts.tokenizer_config_json = "b/other.json";
+  EXPECT_EQ(DocumentsOfParts(parts).tokenizer_config, "b/other.json");
 }
 
 TEST(ModelArgument, SaysWhatAModelMayBeWhenNothingIsThere) {

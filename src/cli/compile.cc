@@ -115,6 +115,7 @@ void AddCompile(CLI::App* app, Context* context) {
   verb->add_option("--device-block-count", compile.device_block_count,
                    "KV pages in config.json (0 = one sequence)")
       ->check(WholeNumber(0, bundle::kMaxDeviceBlocks));
+  AddEnsureOptions(verb, &compile);
   verb->add_flag("--json", options->json, "Facts as JSON on stdout");
   verb->callback([options, context] {
     if (options->load.model.empty())

@@ -80,22 +80,19 @@ constexpr ForeignFlag kForeignFlags[] = {
     {"-hf --hf-repo -hfr", "not built yet: models are not fetched; name a folder or file as MODEL"},
     {"--no-warmup --warmup", "the server proves itself with one step at start: leave it out"},
     // Our own, of later issues.
-    {"--model-path --hf-model",
-     "not built yet in this verb: name the folder or file as MODEL (compile has --hf-model)"},
+    {"--model-path --hf-model", "name the model as the argument MODEL, without a flag"},
     {"--bundle", "name the bundle as MODEL"},
     {"--hf-cache-dir --revision --offline",
      "not built yet: models are not fetched by repository name; name a folder or file"},
-    {"--device --device_ids",
-     "not built yet: programs run on the CPU; --threads N says on how many cores"},
-    {"--ensure-export --ensure-compile",
-     "not built yet: a bundle is compiled whenever the cache has none that fits"},
+    {"--device --device_ids", "belongs to the verbs that run a model"},
+    {"--ensure-export --ensure-compile", "belongs to the verbs that make a bundle"},
     {"--compile-target --quantize --sharding-mode --bs-prefill --bs-decode --block-seq-stride "
      "--device-block-count",
      "belongs to compile: make the bundle with `tessera compile MODEL ...` and name it here"},
     {"--output-dev-artifacts-dir --emit-dataset",
      "not built yet: compile writes the bundle only (--output-artifacts-dir)"},
     {"--tokenizer_json --tokenizer_config_json --model_config --vmfb --program --parameters",
-     "not built yet: serving from precompiled parts; name a bundle, a folder or a GGUF as MODEL"},
+     "belongs to serve and run; name a bundle, a folder or a GGUF as MODEL"},
     {"--kv-tokens", "the KV cache is sized in bytes: --kv-memory SIZE"},
 };
 

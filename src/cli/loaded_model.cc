@@ -55,17 +55,15 @@ Result<compiler::TokenizerFiles> MakeTokenizerFiles(const model::ModelSource& so
   return files;
 }
 
-/// Everything but the session, from the bundle's documents.
-Status ReadDocuments(const LoadOptions& options, LoadedModel* loaded) {
-  TESSERA_ASSIGN_OR_RETURN(loaded->tokenizer, ReadTokenizer(loaded->bundle));
+/// Everything but the session, from the documents.
+Status ReadDocuments(const LoadOptions& options, const DocumentPaths& paths, LoadedModel* loaded) {
+  TESSERA_ASSIGN_OR_RETURN(loaded->tokenizer, ReadTokenizer(paths.tokenizer));
   TESSERA_ASSIGN_OR_RETURN(
       const model::JsonFile tokenizer_config,
-      model::ReadOptionalJsonFile(loaded->bundle / bundle::kTokenizerConfigFile,
-                                  model::kMaxTokenizerConfigBytes));
+      model::ReadOptionalJsonFile(paths.tokenizer_config, model::kMaxTokenizerConfigBytes));
   TESSERA_ASSIGN_OR_RETURN(
       const model::JsonFile generation,
-      model::ReadOptionalJsonFile(loaded->bundle / bundle::kGenerationConfigFile,
-                                  model::kMaxConfigBytes));
+      model::ReadOptionalJsonFile(paths.generation_config, model::kMaxConfigBytes));
   const model::RepositoryJson files{
       .generation = generation.value.if_object(),
       .tokenizer_config = tokenizer_config.value.if_object(),
@@ -94,7 +92,7 @@ Status ReadDocuments(const LoadOptions& options, LoadedModel* loaded) {
   for (const std::string& warning : warnings) Note("warning: {}\n", warning);
 
   std::filesystem::path template_path = options.chat_template;
-  if (template_path.empty()) template_path = loaded->bundle / bundle::kChatTemplateFile;
+  if (template_path.empty()) template_path = paths.chat_template;
   if (options.chat_template.empty() && !std::filesystem::exists(template_path)) return {};
   TESSERA_ASSIGN_OR_RETURN(const std::string template_text, model::ReadTemplateFile(template_path));
   auto chat_template = text::ChatTemplate::Parse(template_text);
@@ -123,6 +121,14 @@ void AddCommonOptions(CLI::App* verb, LoadOptions* options) {
   verb->add_option("--max-seq-len,--max-model-len", options->compile.max_seq_len,
                    "Longest sequence in tokens (0 = the model's own)")
       ->check(WholeNumber(0, bundle::kMaxContext));
+  verb->add_option("--compile-target", options->compile.target,
+                   "What a bundle is made for: cpu, x86-64-v3 or x86-64-v4")
+      ->capture_default_str();
+  verb->add_option("--quantize", options->compile.quantize,
+                   "Formats that float matrices of a repository are stored in: as of compile")
+      ->capture_default_str();
+  AddEnsureOptions(verb, &options->compile);
+  AddDeviceOption(verb);
   verb->add_option("--threads", options->threads, "Threads (0 = one per physical core)")
       ->check(WholeNumber(0, 1024));
   verb->add_option(
@@ -170,6 +176,12 @@ class CompileDisplay {
 Result<compiler::CompileReport> UseBundle(const std::string& folder, const LoadOptions& options) {
   TESSERA_ASSIGN_OR_RETURN(const bundle::Manifest manifest, bundle::LoadManifest(folder));
   TESSERA_RETURN_IF_ERROR(CheckAgainstBundle(manifest, options.compile, options.given));
+  if (options.compile.redo != compiler::CompileOptions::Redo::kNothing)
+    return Fail(FailedPrecondition(fmt::format(
+        "--ensure-export and --ensure-compile make a bundle again from its repository, and {} is a "
+        "bundle: name {} instead",
+        folder,
+        manifest.source.repository.empty() ? "the repository" : manifest.source.repository)));
   compiler::CompileReport report;
   report.bundle = folder;
   report.reused = true;
@@ -177,6 +189,30 @@ Result<compiler::CompileReport> UseBundle(const std::string& folder, const LoadO
 }
 
 }  // namespace
+
+void AddEnsureOptions(CLI::App* verb, compiler::CompileOptions* options) {
+  using Redo = compiler::CompileOptions::Redo;
+  verb->add_flag_callback(
+      "--ensure-compile", [options] { options->redo = std::max(options->redo, Redo::kCompile); },
+      "Make program and documents of the bundle again, although the cache has them");
+  verb->add_flag_callback(
+      "--ensure-export", [options] { options->redo = Redo::kExport; },
+      "Pack the parameters again, too");
+}
+
+void AddDeviceOption(CLI::App* verb) {
+  verb->add_option_function<std::string>(
+          "--device", [](const std::string&) {}, "What the program runs on: cpu")
+      ->check(CLI::Validator(
+          [](const std::string& device) -> std::string {
+            if (device == "cpu") return {};
+            return fmt::format(
+                "\"{:.40}\" runs IREE programs, which are not built in; programs of the cpu target "
+                "run on cpu",
+                device);
+          },
+          "{cpu}"));
+}
 
 void AddLoadOptions(CLI::App* verb, LoadOptions* options) {
   verb->add_option("MODEL", options->model, "A folder, a GGUF file or a bundle")->required();
@@ -186,13 +222,20 @@ void AddLoadOptions(CLI::App* verb, LoadOptions* options) {
 void AddServingOptions(CLI::App* verb, LoadOptions* options) {
   CLI::Option* model =
       verb->add_option("MODEL", options->model, "A folder, a GGUF file or a bundle");
-  verb->add_option("--bundle", options->bundle, "A bundle, instead of MODEL")->excludes(model);
+  CLI::Option* path =
+      verb->add_option("--model-path", options->model, "The same as MODEL")->excludes(model);
+  verb->add_option("--bundle", options->bundle, "A bundle, instead of MODEL")
+      ->excludes(model)
+      ->excludes(path);
   AddCommonOptions(verb, options);
+  AddPartsOptions(verb, &options->parts);
 }
 
 Status RequireModel(const LoadOptions& options) {
-  if (!options.model.empty() || !options.bundle.empty()) return {};
-  return InvalidArgument("MODEL (or --bundle DIR) is required");
+  const bool named = !options.model.empty() || !options.bundle.empty();
+  if (options.parts.any()) return CheckParts(options.parts, named, options.given);
+  if (named) return {};
+  return InvalidArgument("MODEL (or --model-path, --bundle, or the parts of a model) is required");
 }
 
 Result<compiler::CompileReport> EnsureBundle(const LoadOptions& options) {
@@ -231,28 +274,70 @@ Result<kernels::KvType> KvTypeOf(std::string_view name) {
   return Fail(InvalidArgument(fmt::format("--kv-dtype \"{}\": expected f16 or int8", name)));
 }
 
-Result<LoadedModel> LoadModel(const LoadOptions& options) {
-  TESSERA_ASSIGN_OR_RETURN(const kernels::KvType kv_type, KvTypeOf(options.kv_dtype));
-  TESSERA_ASSIGN_OR_RETURN(const compiler::CompileReport report, EnsureBundle(options));
-  const TimePoint begin = Clock::Real().Now();
+namespace {
+
+Result<runtime::LoadOptions> SessionOptions(const LoadOptions& options) {
+  runtime::LoadOptions load;
+  load.threads = options.threads;
+  TESSERA_ASSIGN_OR_RETURN(load.isa, CapIsa(ReadIsa(), options.isa));
+  load.kv = options.kv;
+  TESSERA_ASSIGN_OR_RETURN(load.kv_type, KvTypeOf(options.kv_dtype));
+  load.max_rows = options.max_rows;
+  load.verify_parameters = options.verify;
+  return load;
+}
+
+/// What stands for the contents of a file that nobody hashed: a changed file has another one.
+Result<std::string> IdentityText(const std::filesystem::path& path) {
+  TESSERA_ASSIGN_OR_RETURN(const auto mapping, MappedFile::Open(path));
+  const FileIdentity& id = mapping->identity();
+  return fmt::format("{}:{}:{}:{}:{}", id.device, id.inode, id.bytes, id.modified_ns,
+                     id.changed_ns);
+}
+
+Result<LoadedModel> LoadParts(const LoadOptions& options, const runtime::LoadOptions& load) {
+  const ModelParts& parts = options.parts;
+  TESSERA_ASSIGN_OR_RETURN(
+      bundle::Bundle opened,
+      bundle::OpenParts(
+          {parts.program, parts.model_config, {parts.parameters.begin(), parts.parameters.end()}}));
   LoadedModel loaded;
-  loaded.bundle = report.bundle;
-  TESSERA_ASSIGN_OR_RETURN(const bundle::Manifest manifest, bundle::LoadManifest(loaded.bundle));
+  loaded.name = EscapeNonUtf8(ModelName(std::filesystem::absolute(parts.program).parent_path()));
+  loaded.fingerprint = fmt::format("tessera-{}-{}", TESSERA_VERSION, opened.manifest.key);
+  loaded.kv_model = fmt::format("tessera {} {}", TESSERA_VERSION, opened.manifest.key);
+  for (const std::string& file : parts.parameters) {
+    TESSERA_ASSIGN_OR_RETURN(const std::string identity, IdentityText(file));
+    loaded.kv_model += " " + identity;
+  }
+  TESSERA_ASSIGN_OR_RETURN(loaded.session, runtime::LoadSession(std::move(opened), load));
+  TESSERA_RETURN_IF_ERROR(ReadDocuments(options, DocumentsOfParts(parts), &loaded));
+  return loaded;
+}
+
+Result<LoadedModel> LoadBundle(const LoadOptions& options, const runtime::LoadOptions& load,
+                               const std::filesystem::path& folder) {
+  LoadedModel loaded;
+  loaded.bundle = folder;
+  TESSERA_ASSIGN_OR_RETURN(const bundle::Manifest manifest, bundle::LoadManifest(folder));
   loaded.name = manifest.model;
   loaded.fingerprint = fmt::format("tessera-{}-{}", TESSERA_VERSION, manifest.key);
   loaded.kv_model = fmt::format("tessera {}", TESSERA_VERSION);
   for (const std::string_view name : {bundle::kProgramFile, bundle::kParametersFile})
     if (const bundle::FileRecord* file = manifest.FindFile(name); file != nullptr)
       loaded.kv_model += fmt::format(" {} {}", name, file->sha256);
-  runtime::LoadOptions load;
-  load.threads = options.threads;
-  TESSERA_ASSIGN_OR_RETURN(load.isa, CapIsa(ReadIsa(), options.isa));
-  load.kv = options.kv;
-  load.kv_type = kv_type;
-  load.max_rows = options.max_rows;
-  load.verify_parameters = options.verify;
-  TESSERA_ASSIGN_OR_RETURN(loaded.session, runtime::LoadSession(loaded.bundle, load));
-  TESSERA_RETURN_IF_ERROR(ReadDocuments(options, &loaded));
+  TESSERA_ASSIGN_OR_RETURN(loaded.session, runtime::LoadSession(folder, load));
+  TESSERA_RETURN_IF_ERROR(ReadDocuments(options, DocumentsOfBundle(folder), &loaded));
+  return loaded;
+}
+
+}  // namespace
+
+Result<LoadedModel> LoadModel(const LoadOptions& options) {
+  TESSERA_ASSIGN_OR_RETURN(const runtime::LoadOptions load, SessionOptions(options));
+  if (options.parts.any()) return LoadParts(options, load);
+  TESSERA_ASSIGN_OR_RETURN(const compiler::CompileReport report, EnsureBundle(options));
+  const TimePoint begin = Clock::Real().Now();
+  TESSERA_ASSIGN_OR_RETURN(LoadedModel loaded, LoadBundle(options, load, report.bundle));
   ReturnFreedMemory();
   Note("loaded {} in {}\n", loaded.bundle.string(),
        HumanDuration(Seconds(Clock::Real().Now() - begin)));

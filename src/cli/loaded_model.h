@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cli/bundle_options.h"
+#include "cli/model_parts.h"
 
 #include "base/json.h"
 #include "base/status.h"
@@ -31,7 +32,8 @@ namespace tessera::cli {
 
 struct LoadOptions {
   std::string model;          // A folder, a .gguf file or a bundle.
-  std::string bundle;         // The same as `model`, but must be a bundle; one of the two is empty.
+  std::string bundle;         // The same as `model`, but must be a bundle.
+  ModelParts parts;           // Precompiled; two of the three are empty.
   std::string cache_dir;      // Empty: CacheFolder().
   std::string chat_template;  // File that replaces the model's own template; empty: none.
   compiler::CompileOptions compile;
@@ -47,17 +49,23 @@ struct LoadOptions {
 /// Declares the positional MODEL, --cache-dir, --max-seq-len, --threads, --kv-memory and the rest
 /// that every verb shares which runs a model.
 void AddLoadOptions(CLI::App* verb, LoadOptions* options);
-/// The same, with --bundle beside MODEL. The verb calls RequireModel before it runs.
+/// The same, with all the ways to name a model: MODEL, --model-path, --bundle, or its parts. The
+/// verb calls RequireModel before it runs.
 void AddServingOptions(CLI::App* verb, LoadOptions* options);
-/// kInvalidArgument (wrong usage) when neither MODEL nor --bundle was given.
+/// kInvalidArgument (wrong usage) when the model is named in no way or in two.
 Status RequireModel(const LoadOptions& options);
+
+/// --ensure-export and --ensure-compile.
+void AddEnsureOptions(CLI::App* verb, compiler::CompileOptions* options);
+/// --device, of which there is one.
+void AddDeviceOption(CLI::App* verb);
 
 /// "f16" or "int8"; kInvalidArgument with both names otherwise.
 Result<kernels::KvType> KvTypeOf(std::string_view name);
 
 struct LoadedModel {
-  std::filesystem::path bundle;
-  std::string name;  // "SmolLM2-135M-Instruct": what the server calls it by default.
+  std::filesystem::path bundle;  // Empty: loaded from parts.
+  std::string name;              // "SmolLM2-135M-Instruct": what the server calls it by default.
   std::unique_ptr<runtime::Session> session;
   std::shared_ptr<const text::Tokenizer> tokenizer;
   std::shared_ptr<const text::ChatTemplate> chat_template;  // Null: the model has none.

@@ -193,6 +193,7 @@ std::vector<server::OwnedMemory> MemoryOwners(const LoadedModel& loaded) {
     owners.push_back({std::string(held.purpose),
                       {reinterpret_cast<uint64_t>(held.bytes.data()), held.bytes.size()},
                       held.is_file});
+  if (loaded.bundle.empty()) return owners;
   const auto tables = MappingsOf(loaded.bundle / bundle::kTokenizerTableFile);
   if (!tables.has_value()) return owners;  // It is read whole then, and heap.
   for (const AddressRange& range : *tables) owners.push_back({"tokenizer", range, true});
@@ -251,7 +252,9 @@ Status Serve(const Options& options) {
   TESSERA_ASSIGN_OR_RETURN(service, Listen(options));
   signals.OnHangup([raw = service.get()] { Reload(raw); });
   Note("listening on {}, loading {}\n", service->address(),
-       options.load.model.empty() ? options.load.bundle : options.load.model);
+       options.load.parts.any()     ? options.load.parts.program
+       : options.load.model.empty() ? options.load.bundle
+                                    : options.load.model);
   LoadOptions load = options.load;
   load.kv.max_sequences = std::min(kDefaultFullSequences, options.max_batch);
   const TimePoint load_begin = Clock::Real().Now();

@@ -193,4 +193,9 @@ Result<std::unique_ptr<Session>> LoadSession(const std::filesystem::path& bundle
   return CpuSession::Make(std::move(opened), options);
 }
 
+Result<std::unique_ptr<Session>> LoadSession(bundle::Bundle bundle, const LoadOptions& options) {
+  TESSERA_RETURN_IF_ERROR(CheckOptions(options));
+  return CpuSession::Make(std::move(bundle), options);
+}
+
 }  // namespace tessera::runtime

@@ -10,6 +10,7 @@
 
 #include "base/status.h"
 #include "base/topology.h"
+#include "bundle/bundle.h"
 #include "kernels/attention.h"
 #include "runtime/kv_budget.h"
 #include "runtime/session.h"
@@ -33,5 +34,7 @@ struct LoadOptions {
 /// KV pages and scratch are reserved, and use memory when they are first written.
 Result<std::unique_ptr<Session>> LoadSession(const std::filesystem::path& bundle,
                                              const LoadOptions& options = {});
+/// The same of one that is open.
+Result<std::unique_ptr<Session>> LoadSession(bundle::Bundle bundle, const LoadOptions& options);
 
 }  // namespace tessera::runtime

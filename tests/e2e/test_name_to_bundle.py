@@ -1,0 +1,100 @@
+"""A model by its path, by its parts, and stages that are done again when asked for."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from conftest import TINY, start_server, tessera
+
+HF = TINY / "hf"
+
+
+def compile_tiny(cache: Path, *args: str | Path) -> tuple[Path, str]:
+    done = tessera("compile", HF, "--cache-dir", cache, *args)
+    assert done.returncode == 0, done.stderr.decode()
+    return Path(done.stdout.decode().strip()), done.stderr.decode()
+
+
+def part_flags(bundle: Path) -> list[str | Path]:
+    return ["--tokenizer_json", bundle / "tokenizer.json", "--model_config",
+            bundle / "config.json", "--program", bundle / "program.json", "--parameters",
+            bundle / "model.irpa", "--device", "cpu"]
+
+
+def greedy(*model: str | Path) -> bytes:
+    done = tessera("run", *model, "-p", "The capital", "--raw", "-n", "8", "--temperature", "0")
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout
+
+
+def test_stages_run_again_only_where_something_changed(tmp_path: Path) -> None:
+    first, said = compile_tiny(tmp_path)
+    assert "stage export: no bundle of hf yet" in said
+    _, said = compile_tiny(tmp_path)
+    assert f"reusing bundle {first}" in said and "stage compile" not in said
+    second, said = compile_tiny(tmp_path, "--bs-decode", "2")
+    assert f"stage export: reusing the parameters of {first}" in said
+    assert "stage compile: decode_batch_sizes changed 1,4,8 -> 2" in said
+    assert (second / "model.irpa").samefile(first / "model.irpa")
+    _, said = compile_tiny(tmp_path, "--ensure-compile")
+    assert "reusing the parameters" in said and "stage compile: asked for" in said
+    third, said = compile_tiny(tmp_path, "--ensure-export")
+    assert "stage export: asked for" in said
+    assert not (second / "model.irpa").samefile(third / "model.irpa")
+
+
+def test_a_server_finds_makes_and_reuses_its_bundle(tmp_path: Path) -> None:
+    flags = ["--model-path", HF, "--device", "cpu", "--compile-target", "cpu", "--cache-dir",
+             tmp_path / "cache"]
+    for start, says in enumerate(["stage export: no bundle", "reusing bundle"]):
+        server = start_server(tmp_path / f"log{start}", *flags)
+        server.process.terminate()
+        assert server.process.wait(30) == 0
+        assert says in server.log.read_text()
+    server = start_server(tmp_path / "log", *flags, "--ensure-compile")
+    server.process.terminate()
+    assert server.process.wait(30) == 0
+    assert "stage compile: asked for" in server.log.read_text()
+
+
+def test_parts_of_a_model_serve_as_its_bundle_does(tmp_path: Path) -> None:
+    bundle, _ = compile_tiny(tmp_path / "cache")
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    for name in ("tokenizer.json", "tokenizer_config.json", "config.json", "program.json",
+                 "model.irpa"):
+        shutil.copy(bundle / name, parts / name)
+    assert greedy(*part_flags(parts)) == greedy(bundle)
+    server = start_server(tmp_path / "log", *part_flags(parts))
+    answer = server.post("/v1/completions", {"model": "parts", "prompt": "The capital",
+                                             "max_tokens": 8, "temperature": 0})
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["choices"][0]["text"] == greedy(bundle).decode().removesuffix("\n")
+    server.process.terminate()
+    assert server.process.wait(30) == 0
+
+
+@pytest.mark.parametrize("field,value", [("max_seq_len", 77), ("transformer_block_count", 9),
+                                         ("attn_head_dim", 12)])
+def test_parts_of_different_models_are_named(tmp_path: Path, field: str, value: int) -> None:
+    bundle, _ = compile_tiny(tmp_path / "cache")
+    config = json.loads((bundle / "config.json").read_text())
+    config[field] = value
+    wrong = tmp_path / "config.json"
+    wrong.write_text(json.dumps(config))
+    flags = part_flags(bundle)
+    flags[3] = wrong
+    done = tessera("run", *flags, "-p", "a")
+    assert done.returncode == 1
+    said = done.stderr.decode()
+    assert f"{field} is {value} in config.json" in said and str(wrong) in said, said
+
+
+def test_a_bundle_is_not_made_again(tmp_path: Path) -> None:
+    bundle, _ = compile_tiny(tmp_path)
+    done = tessera("run", bundle, "--ensure-export", "-p", "a")
+    assert done.returncode == 1
+    assert f"is a bundle: name {HF} instead" in done.stderr.decode()
