@@ -125,9 +125,15 @@ std::string ExplainDifference(const Manifest& existing, const BundleId& wanted) 
     return found == options.end() ? std::string() : found->second;
   };
   const auto options = wanted.AllOptions();
-  for (const auto& [key, from] : existing.options) note(key, from, value(options, key));
+  // How something is quantised says nothing beside the news that something else is.
+  const bool same_quantization = existing.quantization == wanted.quantization;
+  const auto tells = [&](const std::string& key) {
+    return same_quantization || key != kQuantiserOption;
+  };
+  for (const auto& [key, from] : existing.options)
+    if (tells(key)) note(key, from, value(options, key));
   for (const auto& [key, to] : options)
-    if (!existing.options.contains(key)) note(key, "", to);
+    if (tells(key) && !existing.options.contains(key)) note(key, "", to);
   if (SourcesText(existing.source.files) != SourcesText(wanted.AllSources()))
     text += fmt::format("{}source files changed", text.empty() ? "" : ", ");
   return text;

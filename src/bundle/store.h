@@ -50,6 +50,9 @@ struct BundleId {
   std::string FolderName() const;
 };
 
+/// The option that holds the version of the quantisers, where something is quantised.
+inline constexpr std::string_view kQuantiserOption = "quantiser";
+
 /// What differs between an existing bundle and the wanted one, for people: "batch sizes changed
 /// 4 -> 8"; empty when nothing does.
 std::string ExplainDifference(const Manifest& existing, const BundleId& wanted);

@@ -98,7 +98,8 @@ void AddCompile(CLI::App* app, Context* context) {
       ->capture_default_str();
   verb->add_option("--output-artifacts-dir", options->output,
                    "Copy the bundle here; an older bundle there is replaced");
-  verb->add_option("--quantize", compile.quantize, "none, q8_0, q4_0 or q4_1 (of float matrices)")
+  verb->add_option("--quantize", compile.quantize,
+                   "What float matrices become: none, q8_0, q6_k, q4_1, q4_k, q4_0")
       ->capture_default_str();
   verb->add_option("--max-seq-len,--max-model-len", compile.max_seq_len,
                    "Longest sequence (0 = the model's own)")

@@ -29,6 +29,9 @@ namespace {
 using bundle::BundleId;
 using bundle::FileRecord;
 
+/// Raised when the same --quantize makes other bytes of the same weights: bundles are made anew.
+constexpr std::string_view kQuantiserVersion = "2";
+
 constexpr std::string_view kCpuTargets[] = {"cpu", "x86-64-v3", "x86-64-v4"};
 
 Status CheckBatchSizes(std::string_view name, const std::vector<int64_t>& sizes) {
@@ -316,6 +319,8 @@ Result<BundleId> MakeBundleId(const CompileInput& input, const CompileOptions& o
       {"device_block_count", fmt::to_string(options.device_block_count)},
       {"prefill_batch_sizes", fmt::format("{}", fmt::join(options.prefill_batch_sizes, ","))},
       {"decode_batch_sizes", fmt::format("{}", fmt::join(options.decode_batch_sizes, ","))}};
+  if (options.quantize != "none")
+    id.options[std::string(bundle::kQuantiserOption)] = kQuantiserVersion;
   if (!input.tokenizer_version.empty()) id.options["tokenizer"] = input.tokenizer_version;
   if (!options.disabled_passes.empty())  // Absent otherwise: ordinary keys do not know of it.
     id.options["disabled_passes"] = fmt::format("{}", fmt::join(options.disabled_passes, ","));

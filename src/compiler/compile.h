@@ -58,7 +58,7 @@ struct CompileInput {
 struct CompileOptions {
   std::string target = "cpu";  // Also x86-64-v3 and x86-64-v4: the same program and layout.
   int64_t tensor_parallel = 1;
-  /// "none" keeps the formats of the source; "q8_0", "q4_0", "q4_1" encode float matrices so.
+  /// "none" keeps the formats of the source; others encode float matrices (weight_format.h).
   std::string quantize = "none";
   int64_t max_seq_len = 0;         // 0: the model's own context length.
   int64_t page_tokens = 32;        // Positions of a KV page: block_seq_stride.

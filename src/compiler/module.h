@@ -13,6 +13,7 @@
 #include "bundle/manifest.h"
 #include "bundle/program.h"
 #include "compiler/compile.h"
+#include "compiler/weight_format.h"
 #include "formats/parameter_index.h"
 #include "graph/ir.h"
 
@@ -107,12 +108,13 @@ struct Module {
   /// UnifyRopeStyle: how the rows of a parameter must be ordered, source 0 being the parameter
   /// itself. Parameters that are not named keep their order.
   std::map<std::string, RowRuns> row_order;
-  MatchedModel matched;            // MatchLayers
-  std::vector<Recipe> recipes;     // FuseWeights: one per weight of the program.
-  ModelWeights weights;            // FuseWeights: where they are in the program.
-  bundle::Program program;         // FuseWeights to ChooseKernels
-  bundle::MemoryPlan plan;         // PlanMemory
-  std::vector<std::string> notes;  // For the report.
+  MatchedModel matched;                         // MatchLayers
+  std::map<std::string, WeightFormat> formats;  // ChooseFormats: by parameter.
+  std::vector<Recipe> recipes;                  // FuseWeights: one per weight of the program.
+  ModelWeights weights;                         // FuseWeights: where they are in the program.
+  bundle::Program program;                      // FuseWeights to ChooseKernels
+  bundle::MemoryPlan plan;                      // PlanMemory
+  std::vector<std::string> notes;               // For the report.
 };
 
 }  // namespace tessera::compiler

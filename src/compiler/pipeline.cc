@@ -38,11 +38,12 @@ Status ProgramHolds(const Module& module) {
   return bundle::VerifyProgram(module.program);
 }
 
-constexpr std::array<Pass, 9> kCpuPasses = {{
+constexpr std::array<Pass, 10> kCpuPasses = {{
     {"verify-graph", "the graph keeps the rules of its IR", VerifyGraph, GraphHolds},
     {"unify-rope-style", "rotary pairs become half-split by reordering rows", UnifyRopeStyle,
      GraphHolds},
     {"match-layers", "recognises embedding, layers and head", MatchLayers, GraphHolds},
+    {"choose-formats", "asks which format holds each matrix", ChooseFormats, GraphHolds},
     {"join-projections", "marks q/k/v and gate/up of one format", JoinProjections, JoinsHold, true},
     {"fuse-weights", "lists the weights: rows, order, formats", FuseWeights, RecipesHold},
     {"assign-segments", "fixes the order of sums that tensor parallelism may cut", AssignSegments,

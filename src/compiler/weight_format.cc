@@ -2,11 +2,13 @@
 #include "compiler/weight_format.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
-#include <optional>
 
 #include "kernels/pack.h"
+#include "tensor/convert.h"
 #include "tensor/transcode.h"
 
 namespace tessera::compiler {
@@ -14,18 +16,48 @@ namespace {
 
 using tensor::DType;
 
-constexpr std::array<std::pair<std::string_view, DType>, 3> kQuantizers = {
-    {{"q8_0", DType::kQ8_0}, {"q4_0", DType::kQ4_0}, {"q4_1", DType::kQ4_1}}};
+struct Quantisation {
+  std::string_view name;
+  DType base;
+  DType ends;       // Head and table.
+  DType sensitive;  // Some value and down projections.
+};
+constexpr std::array<Quantisation, 5> kQuantisations = {{
+    {"q8_0", DType::kQ8_0, DType::kQ8_0, DType::kQ8_0},
+    {"q6_k", DType::kQ6_K, DType::kQ6_K, DType::kQ6_K},
+    {"q4_1", DType::kQ4_1, DType::kQ6_K, DType::kQ4_1},
+    {"q4_k", DType::kQ4_K, DType::kQ6_K, DType::kQ6_K},
+    {"q4_0", DType::kQ4_0, DType::kQ6_K, DType::kQ4_0},
+}};
+constexpr std::array<std::string_view, kQuantisations.size()> kNames = [] {
+  std::array<std::string_view, kQuantisations.size()> names;
+  for (size_t i = 0; i < names.size(); ++i) names[i] = kQuantisations[i].name;
+  return names;
+}();
 
-std::optional<DType> QuantizerOf(std::string_view name) {
-  for (const auto& [known, dtype] : kQuantizers)
-    if (known == name) return dtype;
-  return std::nullopt;
+const Quantisation* FindQuantisation(std::string_view name) {
+  const auto found = std::ranges::find(kQuantisations, name, &Quantisation::name);
+  return found == kQuantisations.end() ? nullptr : &*found;
 }
 
 bool IsFloat(DType dtype) {
   return dtype == DType::kF64 || dtype == DType::kF32 || dtype == DType::kF16 ||
          dtype == DType::kBF16;
+}
+
+/// The layers whose errors all later ones inherit, those that no later one can mend, and some
+/// between: the choice that llama.cpp's users measured.
+bool IsSensitive(const MatrixRole& role) {
+  if (role.kind != MatrixRole::Kind::kValue && role.kind != MatrixRole::Kind::kDown) return false;
+  const int64_t eighth = role.layers / 8;
+  return role.layer < eighth || role.layer >= role.layers - eighth ||
+         (role.layer - eighth) % 3 == 2;
+}
+
+DType TypeFor(const Quantisation& quantisation, const MatrixRole& role) {
+  if (role.kind == MatrixRole::Kind::kTable || role.kind == MatrixRole::Kind::kHead)
+    return quantisation.ends;
+  return IsSensitive(role) ? quantisation.sensitive : quantisation.base;
 }
 
 /// The nearest format with kernels, for one without.
@@ -54,18 +86,38 @@ std::optional<DType> Substitute(DType dtype) {
 /// models, whose weights are small in any format, keep the precision of float32 instead.
 constexpr int64_t kBFloat16Inputs = 512;
 
-}  // namespace
-
-Status CheckQuantize(const std::string& quantize) {
-  if (quantize == "none" || QuantizerOf(quantize)) return {};
-  return InvalidArgument(
-      fmt::format("quantize \"{:.40}\" is not known; expected none, q8_0, q4_0 or q4_1", quantize));
+WeightFormat Quantised(DType source, DType to) {
+  return {to, fmt::format("quantised from {}", tensor::Name(source)), true};
 }
 
-Result<WeightFormat> ChooseMatrixFormat(DType source, int64_t k, const std::string& quantize) {
-  const std::optional<DType> quantizer = QuantizerOf(quantize);
-  if (quantizer && IsFloat(source) && kernels::CanPack(*quantizer, k))
-    return WeightFormat{*quantizer, fmt::format("quantised from {}", tensor::Name(source))};
+}  // namespace
+
+std::optional<DType> QuantisedType(std::string_view quantize, const MatrixRole& role, int64_t k) {
+  const Quantisation* quantisation = FindQuantisation(quantize);
+  if (quantisation == nullptr) return std::nullopt;
+  DType type = TypeFor(*quantisation, role);
+  if (!kernels::CanPack(type, k)) {
+    if (type == DType::kQ4_K) type = DType::kQ5_0;
+    if (type == DType::kQ6_K) type = DType::kQ8_0;
+  }
+  if (!kernels::CanPack(type, k)) return std::nullopt;
+  return type;
+}
+
+std::span<const std::string_view> Quantisations() {
+  return kNames;
+}
+
+Status CheckQuantize(std::string_view quantize) {
+  if (quantize == "none" || FindQuantisation(quantize) != nullptr) return {};
+  return InvalidArgument(fmt::format("quantize \"{:.40}\" is not known; expected none, {}",
+                                     quantize, fmt::join(kNames, ", ")));
+}
+
+Result<WeightFormat> ChooseMatrixFormat(DType source, int64_t k, std::string_view quantize,
+                                        const MatrixRole& role) {
+  if (IsFloat(source))
+    if (const auto type = QuantisedType(quantize, role, k)) return Quantised(source, *type);
   if (source == DType::kBF16 && k < kBFloat16Inputs)
     return WeightFormat{DType::kF32, "converted from BF16"};
   if (kernels::CanPack(source, k)) return WeightFormat{source, ""};
@@ -78,13 +130,13 @@ Result<WeightFormat> ChooseMatrixFormat(DType source, int64_t k, const std::stri
                   tensor::Name(source), k)));
 }
 
-Result<WeightFormat> MatrixFormatOf(const formats::ParameterIndex& index, const std::string& name,
-                                    const std::string& quantize) {
-  const formats::ParameterEntry* entry = index.Find(name);
-  if (entry == nullptr) return Fail(NotFound(fmt::format("parameter {}", name)));
-  Result<WeightFormat> format = ChooseMatrixFormat(entry->dtype, entry->shape.columns(), quantize);
-  if (!format.has_value()) return Fail(format.error().WithContext(name));
-  return format;
+Result<WeightFormat> ChooseTableFormat(DType source, int64_t k, std::string_view quantize) {
+  if (!tensor::CanConvertToFloat(source))
+    return Fail(Unimplemented(fmt::format("of type {}", tensor::Name(source))));
+  if (IsFloat(source))
+    if (const auto type = QuantisedType(quantize, {.kind = MatrixRole::Kind::kTable}, k))
+      return Quantised(source, *type);
+  return WeightFormat{source, ""};
 }
 
 }  // namespace tessera::compiler

@@ -55,8 +55,50 @@ TEST(WeightFormat, QuantisesFloatSourcesOnlyWhereBlocksFit) {
   EXPECT_EQ(ChooseMatrixFormat(DType::kF32, 64, "q4_0")->dtype, DType::kQ4_0);
   EXPECT_EQ(ChooseMatrixFormat(DType::kF16, 40, "q8_0")->dtype, DType::kF16);
   EXPECT_EQ(ChooseMatrixFormat(DType::kQ4_1, 64, "q8_0")->dtype, DType::kQ4_1);
-  EXPECT_TRUE(CheckQuantize("q4_1").ok());
+  for (const std::string_view name : Quantisations()) EXPECT_TRUE(CheckQuantize(name).ok()) << name;
+  EXPECT_TRUE(CheckQuantize("none").ok());
   EXPECT_FALSE(CheckQuantize("q8").ok());
+}
+
+TEST(WeightFormat, SaysWhichItQuantised) {
+  EXPECT_TRUE(ChooseMatrixFormat(DType::kBF16, 64, "q8_0")->is_quantised);
+  EXPECT_FALSE(ChooseMatrixFormat(DType::kQ8_0, 64, "q8_0")->is_quantised);
+  EXPECT_FALSE(ChooseMatrixFormat(DType::kIQ4_XS, 256, "q8_0")->is_quantised);
+}
+
+TEST(WeightFormat, StoresSensitiveMatricesFinerWhenQuantisingToFourBits) {
+  using Kind = MatrixRole::Kind;
+  const auto type = [](std::string_view quantize, const MatrixRole& role) {
+    return QuantisedType(quantize, role, 512).value();
+  };
+  for (const std::string_view quantize : {"q4_k", "q4_0", "q4_1"}) {
+    EXPECT_EQ(type(quantize, {.kind = Kind::kHead}), DType::kQ6_K) << quantize;
+    EXPECT_EQ(type(quantize, {.kind = Kind::kTable}), DType::kQ6_K) << quantize;
+  }
+  std::string finer;
+  for (int64_t layer = 0; layer < 16; ++layer) {
+    const DType value = type("q4_k", {Kind::kValue, layer, 16});
+    EXPECT_EQ(value, type("q4_k", {Kind::kDown, layer, 16}));
+    EXPECT_EQ(type("q4_k", {Kind::kOther, layer, 16}), DType::kQ4_K);
+    EXPECT_EQ(type("q4_0", {Kind::kValue, layer, 16}), DType::kQ4_0);
+    finer += value == DType::kQ6_K ? '6' : '4';
+  }
+  EXPECT_EQ(finer, "6644644644644666");
+}
+
+TEST(WeightFormat, TakesBlocksOf32WhereSuperBlocksDoNotFit) {
+  EXPECT_EQ(QuantisedType("q4_k", {}, 576), DType::kQ5_0);
+  EXPECT_EQ(QuantisedType("q6_k", {}, 576), DType::kQ8_0);
+  EXPECT_EQ(QuantisedType("q4_k", {.kind = MatrixRole::Kind::kHead}, 576), DType::kQ8_0);
+  EXPECT_EQ(QuantisedType("q4_k", {}, 48), std::nullopt);
+  EXPECT_EQ(QuantisedType("none", {}, 512), std::nullopt);
+}
+
+TEST(WeightFormat, TablesStayAsTheyAreUnlessQuantised) {
+  EXPECT_EQ(ChooseTableFormat(DType::kBF16, 64, "none")->dtype, DType::kBF16);
+  EXPECT_EQ(ChooseTableFormat(DType::kQ2_K, 256, "q4_k")->dtype, DType::kQ2_K);
+  EXPECT_EQ(ChooseTableFormat(DType::kBF16, 256, "q4_k")->dtype, DType::kQ6_K);
+  EXPECT_FALSE(ChooseTableFormat(DType::kQ8_K, 256, "none").has_value());
 }
 
 }  // namespace

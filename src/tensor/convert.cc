@@ -73,6 +73,15 @@ Status ToFloat(DType dtype, ByteSpan bytes, std::span<float> out) {
   if (decode == nullptr)
     return Unimplemented(fmt::format("{} cannot be converted to float32", info.name));
   const auto* block = reinterpret_cast<const uint8_t*>(bytes.data());
+  // The types that models come in, without a call an element: quantising waits for this.
+  if (dtype == DType::kBF16) {
+    for (size_t i = 0; i < out.size(); ++i) out[i] = BFloat16ToFloat(Load<uint16_t>(block + 2 * i));
+    return {};
+  }
+  if (dtype == DType::kF16) {
+    for (size_t i = 0; i < out.size(); ++i) out[i] = HalfToFloat(Load<uint16_t>(block + 2 * i));
+    return {};
+  }
   for (size_t i = 0; i < out.size(); i += info.block_elements, block += info.block_bytes)
     decode(block, &out[i]);
   return {};

@@ -174,9 +174,7 @@ class Fuser {
     return pieces;
   }
 
-  Result<WeightFormat> FormatOf(const std::string& name) const {
-    return MatrixFormatOf(*m_.index, name, m_.options.quantize);
-  }
+  const WeightFormat& FormatOf(const std::string& name) const { return m_.formats.at(name); }
 
   WeightIndex Push(Weight weight, const std::vector<Piece>& pieces, RowRuns runs) {
     Recipe recipe;
@@ -188,7 +186,8 @@ class Fuser {
       row += rows;
     }
     recipe.runs = std::move(runs);
-    if (!weight.note.empty())
+    // Of quantised ones ChooseFormats gives the sums.
+    if (!weight.note.empty() && !m_.formats.at(recipe.sources[0]).is_quantised)
       m_.notes.push_back(
           fmt::format("{}: {} to {}", weight.entry, weight.note, tensor::Name(weight.dtype)));
     m_.program.weights.push_back(std::move(weight));
@@ -197,8 +196,7 @@ class Fuser {
   }
 
   Result<WeightIndex> AddPieces(std::string entry, const std::vector<Piece>& pieces, RowRuns runs) {
-    TESSERA_ASSIGN_OR_RETURN(const WeightFormat format, FormatOf(pieces[0].entry->name));
-    return AddPieces(std::move(entry), format, pieces, std::move(runs));
+    return AddPieces(std::move(entry), FormatOf(pieces[0].entry->name), pieces, std::move(runs));
   }
 
   WeightIndex AddPieces(std::string entry, const WeightFormat& format,
@@ -224,9 +222,9 @@ class Fuser {
   /// where they meet, BF16 is stored as F32, which holds it exactly.
   Result<WeightIndex> AddMatrix(std::string entry, const std::string& name,
                                 const std::vector<std::string>& beside) {
-    TESSERA_ASSIGN_OR_RETURN(WeightFormat format, FormatOf(name));
+    WeightFormat format = FormatOf(name);
     for (const std::string& other : beside) {
-      TESSERA_ASSIGN_OR_RETURN(const WeightFormat neighbour, FormatOf(other));
+      const WeightFormat& neighbour = FormatOf(other);
       if (format.dtype == DType::kBF16 &&
           (neighbour.dtype == DType::kF16 || neighbour.dtype == DType::kF32))
         format = {DType::kF32, "converted from BF16"};
@@ -264,20 +262,20 @@ class Fuser {
     return bias;
   }
 
-  /// An untied embedding table: rows are looked up, never multiplied, so they stay as they are.
+  /// An untied embedding table.
   Result<WeightIndex> AddTable(const std::string& name) {
     TESSERA_ASSIGN_OR_RETURN(const auto pieces, PiecesOf({name}));
     const formats::ParameterEntry& entry = *pieces[0].entry;
-    if (!tensor::CanConvertToFloat(entry.dtype))
-      return Fail(Unimplemented(fmt::format("{} of type {}", name, tensor::Name(entry.dtype))));
+    const WeightFormat& format = FormatOf(name);
     Weight weight;
     weight.entry = "embedding";
     weight.layout = WeightLayout::kRows;
-    weight.dtype = entry.dtype;
+    weight.dtype = format.dtype;
+    weight.note = format.note;
     weight.n = entry.shape.rows();
     weight.k = entry.shape.columns();
     TESSERA_ASSIGN_OR_RETURN(const uint64_t row,
-                             tensor::RowBytes(entry.dtype, static_cast<uint64_t>(weight.k)));
+                             tensor::RowBytes(weight.dtype, static_cast<uint64_t>(weight.k)));
     weight.bytes = weight.n * static_cast<int64_t>(row);
     RowRuns runs = pieces[0].order;
     return Push(std::move(weight), pieces, std::move(runs));

@@ -4,19 +4,16 @@
 // rows, one barrier less. They stay apart where a file mixes formats (Q4_K_M keeps v in Q6_K).
 // Optional: a row's sums do not depend on which matrix holds it.
 #include "compiler/passes/passes.h"
-#include "compiler/weight_format.h"
 
 namespace tessera::compiler {
 namespace {
 
-Result<bool> ShareAFormat(const Module& module, std::initializer_list<const MatchedLinear*> all) {
+bool ShareAFormat(const Module& module, std::initializer_list<const MatchedLinear*> all) {
   std::optional<tensor::DType> first;
   for (const MatchedLinear* linear : all) {
-    TESSERA_ASSIGN_OR_RETURN(
-        const WeightFormat format,
-        MatrixFormatOf(*module.index, linear->weight, module.options.quantize));
-    if (first.value_or(format.dtype) != format.dtype) return false;
-    first = format.dtype;
+    const tensor::DType dtype = module.formats.at(linear->weight).dtype;
+    if (first.value_or(dtype) != dtype) return false;
+    first = dtype;
   }
   return true;
 }
@@ -25,16 +22,16 @@ Result<bool> ShareAFormat(const Module& module, std::initializer_list<const Matc
 
 Status JoinProjections(Module* module) {
   for (MatchedLayer& layer : module->matched.layers) {
-    TESSERA_ASSIGN_OR_RETURN(layer.join_qkv, ShareAFormat(*module, {&layer.q, &layer.k, &layer.v}));
-    TESSERA_ASSIGN_OR_RETURN(layer.join_gate_up, ShareAFormat(*module, {&layer.gate, &layer.up}));
+    layer.join_qkv = ShareAFormat(*module, {&layer.q, &layer.k, &layer.v});
+    layer.join_gate_up = ShareAFormat(*module, {&layer.gate, &layer.up});
   }
   return {};
 }
 
 Status JoinsHold(const Module& module) {
   for (const MatchedLayer& layer : module.matched.layers) {
-    TESSERA_ASSIGN_OR_RETURN(const bool qkv, ShareAFormat(module, {&layer.q, &layer.k, &layer.v}));
-    TESSERA_ASSIGN_OR_RETURN(const bool gate_up, ShareAFormat(module, {&layer.gate, &layer.up}));
+    const bool qkv = ShareAFormat(module, {&layer.q, &layer.k, &layer.v});
+    const bool gate_up = ShareAFormat(module, {&layer.gate, &layer.up});
     if ((layer.join_qkv && !qkv) || (layer.join_gate_up && !gate_up))
       return Internal("projections of different formats are joined");
   }

@@ -20,6 +20,9 @@ Status UnifyRopeStyle(Module* module);
 /// names the value that does not fit.
 Status MatchLayers(Module* module);
 
+/// Decides in which format each matrix is stored.
+Status ChooseFormats(Module* module);
+
 /// Marks the projections that become one matrix: q/k/v and gate/up of one format. Optional.
 Status JoinProjections(Module* module);
 /// Whether only projections of one format are joined.

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "tensor/convert.h"
 #include "tensor/quantise.h"
+#include "tensor/quantise_fit.h"
 #include "tensor/transcode.h"
 
 namespace tessera::compiler {
@@ -86,6 +87,14 @@ Result<const std::byte*> RowSource::Row(int64_t row, std::vector<std::byte>* scr
   }
   std::vector<float> values(static_cast<size_t>(weight_.k));
   TESSERA_RETURN_IF_ERROR(tensor::ToFloat(source.dtype, bytes, values).WithContext(weight_.entry));
+  if (tensor::CanFit(weight_.dtype)) {
+    scratch->resize(row_bytes_);
+    TESSERA_RETURN_IF_ERROR(
+        tensor::QuantiseFit(weight_.dtype, values, {}, *scratch)
+            .WithContext(
+                fmt::format("row {} of {}", at, recipe_.sources[static_cast<size_t>(run.source)])));
+    return scratch->data();
+  }
   TESSERA_ASSIGN_OR_RETURN(*scratch, tensor::Quantise(weight_.dtype, values));
   TESSERA_CHECK(scratch->size() == row_bytes_);
   return scratch->data();
