@@ -132,12 +132,20 @@ Status MappedFile::CheckIntact() const {
 }
 
 void MappedFile::WillNeed(uint64_t offset, uint64_t size) const {
+  Advise(offset, size, MADV_WILLNEED);
+}
+
+void MappedFile::DoneWith(uint64_t offset, uint64_t size) const {
+  Advise(offset, size, MADV_DONTNEED);  // Of a shared mapping: no contents are lost.
+}
+
+void MappedFile::Advise(uint64_t offset, uint64_t size, int advice) const {
   if (offset >= bytes_.size()) return;
   constexpr uint64_t kPage = 4096;
   const uint64_t begin = offset / kPage * kPage;
-  const uint64_t end = std::min<uint64_t>(bytes_.size(), offset + size);
-  // A hint only: failure changes nothing but speed.
-  (void)::madvise(const_cast<std::byte*>(bytes_.data()) + begin, end - begin, MADV_WILLNEED);
+  const uint64_t end = offset + std::min<uint64_t>(bytes_.size() - offset, size);
+  // A hint only: failure changes nothing but speed and memory.
+  (void)::madvise(const_cast<std::byte*>(bytes_.data()) + begin, end - begin, advice);
 }
 
 Result<std::string> ReadFile(const std::filesystem::path& path, uint64_t max_bytes) {

@@ -51,8 +51,12 @@ class MappedFile {
   Status CheckIntact() const;
   /// Hints that [offset, offset+size) will be read soon, in order.
   void WillNeed(uint64_t offset, uint64_t size) const;
+  /// [offset, offset+size) has been read and need not stay in this process's resident memory; the
+  /// system's page cache keeps what it likes. Reading it again is allowed, from any thread.
+  void DoneWith(uint64_t offset, uint64_t size) const;
 
  private:
+  void Advise(uint64_t offset, uint64_t size, int advice) const;
   MappedFile(std::filesystem::path path, ByteSpan bytes, const FileIdentity& identity)
       : path_(std::move(path)),
         bytes_(bytes),

@@ -102,11 +102,12 @@ Result<std::vector<FileRecord>> HashParameterFiles(const CompileInput& input,
     }
     if (progress) progress({"hashing sources", done, total});
     Sha256 hash;
-    for (ByteSpan rest = file.mapping->bytes(); !rest.empty();) {
-      const ByteSpan piece = rest.first(std::min<uint64_t>(rest.size(), kPiece));
-      hash.Update(piece);
-      rest = rest.subspan(piece.size());
-      done += piece.size();
+    for (uint64_t at = 0; at < bytes; at += kPiece) {
+      file.mapping->WillNeed(at + kPiece, kPiece);  // The disk reads while this piece is hashed.
+      const uint64_t size = std::min(kPiece, bytes - at);
+      hash.Update(file.mapping->bytes().subspan(at, size));
+      file.mapping->DoneWith(at, size);
+      done += size;
       if (progress) progress({"hashing sources", done, total});
     }
     TESSERA_RETURN_IF_ERROR(file.mapping->CheckIntact());

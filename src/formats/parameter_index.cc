@@ -38,6 +38,11 @@ tensor::TensorView ParameterIndex::View(const ParameterEntry& entry) const {
   return {entry.dtype, entry.shape, files_[entry.file].bytes.subspan(entry.offset, entry.bytes)};
 }
 
+void ParameterIndex::DoneWith(const ParameterEntry& entry, uint64_t offset, uint64_t size) const {
+  const SourceFile& file = files_[entry.file];
+  if (file.mapping != nullptr && !entry.splat) file.mapping->DoneWith(entry.offset + offset, size);
+}
+
 Result<std::vector<std::byte>> ParameterIndex::Materialise(const ParameterEntry& entry) const {
   if (!entry.splat.has_value()) {
     const ByteSpan bytes = View(entry).bytes;

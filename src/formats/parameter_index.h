@@ -70,6 +70,9 @@ class ParameterIndex {
   const Metadata& metadata() const;
   /// Bytes in place; valid as long as the index. CHECKs that the entry is no splat.
   tensor::TensorView View(const ParameterEntry& entry) const;
+  /// Part of an entry's bytes has been read: they may leave this process's resident memory
+  /// (MappedFile::DoneWith).
+  void DoneWith(const ParameterEntry& entry, uint64_t offset, uint64_t size) const;
   /// The bytes of an entry, splats repeated: for small entries and tests. kResourceExhausted past
   /// kMaxSplatBytes, since a splat's size costs its file nothing.
   Result<std::vector<std::byte>> Materialise(const ParameterEntry& entry) const;

@@ -138,8 +138,17 @@ class PieceMaker {
     TESSERA_ASSIGN_OR_RETURN(
         const RowSource rows,
         RowSource::Open(weight, module_.recipes[piece.weight], *module_.index));
-    if (weight.layout == bundle::WeightLayout::kPacked8) return Pack(weight, rows, piece, out);
-    if (weight.n > 1) return CopyRows(rows, piece, out);
+    if (weight.layout == bundle::WeightLayout::kPacked8) {
+      TESSERA_RETURN_IF_ERROR(Pack(weight, rows, piece, out));
+      const int64_t begin = piece.begin * kernels::kGroupRows;
+      rows.DoneWith(begin, std::min(piece.count * kernels::kGroupRows, weight.n - begin));
+      return {};
+    }
+    if (weight.n > 1) {
+      TESSERA_RETURN_IF_ERROR(CopyRows(rows, piece, out));
+      rows.DoneWith(piece.begin, piece.count);
+      return {};
+    }
     TESSERA_ASSIGN_OR_RETURN(const std::vector<float> values, rows.Elements());
     const auto bytes = std::as_bytes(std::span(values));
     out->assign(bytes.begin(), bytes.end());

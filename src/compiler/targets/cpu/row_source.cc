@@ -23,26 +23,26 @@ uint64_t ElementsOf(tensor::DType dtype, ByteSpan bytes) {
 
 Result<RowSource> RowSource::Open(const bundle::Weight& weight, const Recipe& recipe,
                                   const formats::ParameterIndex& index) {
-  RowSource source(weight, recipe);
+  RowSource source(weight, recipe, index);
   TESSERA_ASSIGN_OR_RETURN(source.row_bytes_,
                            tensor::RowBytes(weight.dtype, static_cast<uint64_t>(weight.k)));
-  for (const std::string& name : recipe.sources)
-    TESSERA_RETURN_IF_ERROR(source.AddSource(name, index));
+  for (const std::string& name : recipe.sources) TESSERA_RETURN_IF_ERROR(source.AddSource(name));
   TESSERA_RETURN_IF_ERROR(source.IndexRuns());
   return source;
 }
 
-Status RowSource::AddSource(const std::string& name, const formats::ParameterIndex& index) {
+Status RowSource::AddSource(const std::string& name) {
   Source source;
   if (!name.empty()) {  // Empty: stands for zeros, no run reads it.
-    const formats::ParameterEntry* entry = index.Find(name);
+    const formats::ParameterEntry* entry = index_.Find(name);
     if (entry == nullptr) return NotFound(fmt::format("parameter {}", name));
+    source.entry = entry;
     source.dtype = entry->dtype;
     if (entry->splat) {
-      TESSERA_ASSIGN_OR_RETURN(source.owned, index.Materialise(*entry));
+      TESSERA_ASSIGN_OR_RETURN(source.owned, index_.Materialise(*entry));
       source.bytes = source.owned;  // Moving a vector keeps its bytes in place.
     } else {
-      source.bytes = index.View(*entry).bytes;
+      source.bytes = index_.View(*entry).bytes;
     }
     TESSERA_ASSIGN_OR_RETURN(
         source.row_bytes,
@@ -98,6 +98,22 @@ Result<const std::byte*> RowSource::Row(int64_t row, std::vector<std::byte>* scr
   TESSERA_ASSIGN_OR_RETURN(*scratch, tensor::Quantise(weight_.dtype, values));
   TESSERA_CHECK(scratch->size() == row_bytes_);
   return scratch->data();
+}
+
+void RowSource::DoneWith(int64_t begin, int64_t count) const {
+  const int64_t end = begin + count;
+  auto next = std::upper_bound(run_begin_.begin(), run_begin_.end(), begin);
+  TESSERA_CHECK(next != run_begin_.begin());
+  for (--next; next != run_begin_.end() && *next < end; ++next) {
+    const RowRun& run = recipe_.runs[static_cast<size_t>(next - run_begin_.begin())];
+    if (run.source == RowRun::kZeros) continue;
+    const int64_t first = std::max(begin, *next) - *next;
+    const int64_t last = std::min(end - *next, run.count) - 1;
+    const Source& source = sources_[static_cast<size_t>(run.source)];
+    index_.DoneWith(*source.entry,
+                    static_cast<uint64_t>(run.first + first * run.step) * source.row_bytes,
+                    static_cast<uint64_t>((last - first) * run.step + 1) * source.row_bytes);
+  }
 }
 
 Result<std::vector<float>> RowSource::Elements() const {

@@ -27,25 +27,31 @@ class RowSource {
   Result<const std::byte*> Row(int64_t row, std::vector<std::byte>* scratch) const;
   uint64_t row_bytes() const { return row_bytes_; }
 
+  /// The sources of rows [begin, begin + count) have been read: they may leave resident memory.
+  void DoneWith(int64_t begin, int64_t count) const;
+
   /// A vector weight: its elements as float32.
   Result<std::vector<float>> Elements() const;
 
  private:
   struct Source {
+    const formats::ParameterEntry* entry = nullptr;
     tensor::DType dtype = tensor::DType::kF32;
     ByteSpan bytes;
     uint64_t row_bytes = 0;
     std::vector<std::byte> owned;  // Of a splat.
   };
 
-  RowSource(const bundle::Weight& weight, const Recipe& recipe)
-      : weight_(weight), recipe_(recipe) {}
-  Status AddSource(const std::string& name, const formats::ParameterIndex& index);
+  RowSource(const bundle::Weight& weight, const Recipe& recipe,
+            const formats::ParameterIndex& index)
+      : weight_(weight), recipe_(recipe), index_(index) {}
+  Status AddSource(const std::string& name);
   Status IndexRuns();
   bool IsVector() const { return weight_.layout == bundle::WeightLayout::kRows && weight_.n == 1; }
 
   const bundle::Weight& weight_;
   const Recipe& recipe_;
+  const formats::ParameterIndex& index_;
   uint64_t row_bytes_ = 0;
   std::vector<Source> sources_;
   std::vector<int64_t> run_begin_;  // First row of each run, ascending.
