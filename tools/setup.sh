@@ -1,17 +1,16 @@
 #!/usr/bin/env bash
-# Installs what building (and, with "bench", micro-benchmarks; with "test", testing) needs on Debian
-# 12. Says what it does; installs nothing that is there already. Usage: tools/setup.sh [build|bench|test]
+# Installs what building (and, with "test", testing) needs on Debian 12. Says what it does; installs
+# nothing that is there already. Usage: tools/setup.sh [build|test]
 set -euo pipefail
 
 build_packages=(
   ca-certificates curl git g++ cmake ninja-build pkg-config ccache
   libboost1.81-dev libssl-dev libfmt-dev libspdlog-dev libcli11-dev libhwloc-dev
-  libcurl4-openssl-dev prometheus-cpp-dev libgtest-dev libgmock-dev zlib1g-dev
+  libcurl4-openssl-dev prometheus-cpp-dev libgtest-dev libgmock-dev libbenchmark-dev zlib1g-dev
   python3 python3-pip jq
 )
-bench_packages=("${build_packages[@]}" libbenchmark-dev)
 test_packages=(
-  "${bench_packages[@]}"
+  "${build_packages[@]}"
   clang-19 libclang-rt-19-dev clang-format-14 python3-venv valgrind procps
 )
 
@@ -38,9 +37,8 @@ missing_of() {
 set_name=${1:-build}
 case "$set_name" in
   build) wanted=("${build_packages[@]}") ;;
-  bench) wanted=("${bench_packages[@]}") ;;
   test) wanted=("${test_packages[@]}" $(need_node)) ;;
-  *) fail "usage: setup.sh [build|bench|test]" ;;
+  *) fail "usage: setup.sh [build|test]" ;;
 esac
 [ -x "$HOME/.cargo/bin/cargo" ] && PATH="$HOME/.cargo/bin:$PATH"
 cargo_is_new_enough || wanted+=(cargo-web rustc-web)

@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/dev_artifacts.h"
 #include "cli/loaded_model.h"
 #include "cli/number_list.h"
 #include "cli/terminal.h"
@@ -16,6 +17,7 @@
 #include "bundle/bundle.h"
 #include "bundle/export.h"
 #include "bundle/limits.h"
+#include "compiler/explain.h"
 
 namespace tessera::cli {
 namespace {
@@ -24,6 +26,7 @@ struct Options {
   LoadOptions load;
   std::string sharding = "tp1";
   std::string output;
+  std::string dev_output;
   std::string prefill_sizes = "1,4";
   std::string decode_sizes = "1,4,8";
   bool json = false;
@@ -39,17 +42,39 @@ Result<int64_t> ParseSharding(const std::string& mode) {
       InvalidArgument(fmt::format("--sharding-mode \"{:.40}\" is unknown; expected tp1", mode)));
 }
 
+/// The bundle, or its copy where the user wants one.
+Result<std::filesystem::path> Exported(const std::filesystem::path& bundle,
+                                       const Options& options) {
+  if (options.output.empty()) return bundle;
+  TESSERA_RETURN_IF_ERROR(bundle::Export(bundle, options.output));
+  return options.output;
+}
+
 Status Compile(Options options) {
   compiler::CompileOptions& compile = options.load.compile;
   TESSERA_ASSIGN_OR_RETURN(compile.tensor_parallel, ParseSharding(options.sharding));
   TESSERA_ASSIGN_OR_RETURN(compile.prefill_batch_sizes, ParseNumberList(options.prefill_sizes, 1));
   TESSERA_ASSIGN_OR_RETURN(compile.decode_batch_sizes, ParseNumberList(options.decode_sizes, 1));
-  TESSERA_ASSIGN_OR_RETURN(compiler::CompileReport report, EnsureBundle(options.load));
-  std::filesystem::path folder = report.bundle;
-  if (!options.output.empty()) {
-    TESSERA_RETURN_IF_ERROR(bundle::Export(folder, options.output));
-    folder = options.output;
-  } else if (bundle::IsBundle(options.load.model)) {
+  if (!options.dev_output.empty() && bundle::IsBundle(options.load.model))
+    return FailedPrecondition(fmt::format(
+        "--output-dev-artifacts-dir tells what the compiler decides about a repository, and {} is "
+        "a bundle; name its repository",
+        options.load.model));
+  const auto deliver = [&](const compiler::CompileInput& input,
+                           const compiler::CompileReport& report) -> Status {
+    TESSERA_ASSIGN_OR_RETURN(const std::filesystem::path made, Exported(report.bundle, options));
+    if (options.dev_output.empty()) return {};
+    TESSERA_ASSIGN_OR_RETURN(const compiler::Explanation explanation,
+                             compiler::Explain(input, compile, report));
+    return WriteDevArtifacts(options.dev_output, made, explanation);
+  };
+  const bool is_bundle = bundle::IsBundle(options.load.model);
+  TESSERA_ASSIGN_OR_RETURN(compiler::CompileReport report, EnsureBundle(options.load, deliver));
+  std::filesystem::path folder =
+      options.output.empty() ? report.bundle : std::filesystem::path(options.output);
+  if (is_bundle && !options.output.empty()) {
+    TESSERA_RETURN_IF_ERROR(StatusOf(Exported(report.bundle, options)));
+  } else if (is_bundle) {
     const std::string reason =
         fmt::format("{} is a bundle already: nothing to compile", options.load.model);
     Note("{}\n", reason);
@@ -98,6 +123,9 @@ void AddCompile(CLI::App* app, Context* context) {
       ->capture_default_str();
   verb->add_option("--output-artifacts-dir", options->output,
                    "Copy the bundle here; an older bundle there is replaced");
+  verb->add_option("--output-dev-artifacts-dir", options->dev_output,
+                   "What a bug report needs beside the bundle: flags and inputs of "
+                   "benchmark-module, the passes' decisions, versions, reproduce.sh");
   verb->add_option("--quantize", compile.quantize,
                    "What float matrices become: none, q8_0, q6_k, q4_1, q4_k, q4_0")
       ->capture_default_str();

@@ -89,8 +89,7 @@ constexpr ForeignFlag kForeignFlags[] = {
     {"--compile-target --quantize --sharding-mode --bs-prefill --bs-decode --block-seq-stride "
      "--device-block-count",
      "belongs to compile: make the bundle with `tessera compile MODEL ...` and name it here"},
-    {"--output-dev-artifacts-dir --emit-dataset",
-     "not built yet: compile writes the bundle only (--output-artifacts-dir)"},
+    {"--output-dev-artifacts-dir --emit-dataset", "belongs to compile"},
     {"--tokenizer_json --tokenizer_config_json --model_config --vmfb --program --parameters",
      "belongs to serve and run; name a bundle, a folder or a GGUF as MODEL"},
     {"--kv-tokens", "the KV cache is sized in bytes: --kv-memory SIZE"},

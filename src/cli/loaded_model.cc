@@ -238,7 +238,8 @@ Status RequireModel(const LoadOptions& options) {
   return InvalidArgument("MODEL (or --model-path, --bundle, or the parts of a model) is required");
 }
 
-Result<compiler::CompileReport> EnsureBundle(const LoadOptions& options) {
+Result<compiler::CompileReport> EnsureBundle(const LoadOptions& options,
+                                             const CompiledFn& on_compiled) {
   if (!options.bundle.empty()) {
     TESSERA_RETURN_IF_ERROR(RequireBundle(options.bundle));
     return UseBundle(options.bundle, options);
@@ -265,6 +266,7 @@ Result<compiler::CompileReport> EnsureBundle(const LoadOptions& options) {
                                [&](const std::string& reason) { display.Say(reason); }));
   display.EndStage();
   for (const std::string& note : report.notes) Note("note: {}\n", note);
+  if (on_compiled) TESSERA_RETURN_IF_ERROR(on_compiled(input, report));
   return report;
 }
 

@@ -78,9 +78,14 @@ struct LoadedModel {
 
 Result<LoadedModel> LoadModel(const LoadOptions& options);
 
+/// Called when a bundle has been found or made of a repository, which is still open.
+using CompiledFn =
+    std::function<Status(const compiler::CompileInput&, const compiler::CompileReport&)>;
+
 /// Only the bundle, compiled if need be: for `compile`, and the first half of LoadModel. Prints
 /// what was reused, or why a stage runs before it does. A flag that the named bundle contradicts is
 /// an error.
-Result<compiler::CompileReport> EnsureBundle(const LoadOptions& options);
+Result<compiler::CompileReport> EnsureBundle(const LoadOptions& options,
+                                             const CompiledFn& on_compiled = {});
 
 }  // namespace tessera::cli

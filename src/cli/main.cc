@@ -123,6 +123,7 @@ int Main(int argc, char** argv) {
   AddInspect(&app, &context);
   AddTokenize(&app, &context);
   AddBench(&app, &context);
+  AddBenchmarkModule(&app, &context);
   AddPerplexity(&app, &context);
   AddDoctor(&app, &context);
 

@@ -35,6 +35,7 @@ void AddPlan(CLI::App* app, Context* context);
 void AddInspect(CLI::App* app, Context* context);
 void AddTokenize(CLI::App* app, Context* context);  // tokenize, detokenize and render
 void AddBench(CLI::App* app, Context* context);
+void AddBenchmarkModule(CLI::App* app, Context* context);
 void AddPerplexity(CLI::App* app, Context* context);
 void AddDoctor(CLI::App* app, Context* context);
 

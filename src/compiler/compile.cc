@@ -21,7 +21,6 @@
 #include "compiler/targets/cpu/archive.h"
 #include "compiler/weight_format.h"
 #include "formats/open.h"
-#include "model/build.h"
 
 namespace tessera::compiler {
 namespace {
@@ -158,16 +157,6 @@ class StageClock {
   TimePoint begin_;
 };
 
-Result<Module> MakeModule(const CompileInput& input, const CompileOptions& options,
-                          graph::Graph graph) {
-  Module module;
-  module.graph = std::move(graph);
-  module.index = &input.source->index;
-  module.options = options;
-  TESSERA_ASSIGN_OR_RETURN(module.max_seq_len, MaxSeqLen(input, options));
-  return module;
-}
-
 bundle::Manifest MakeManifest(const CompileInput& input, const BundleId& id, const Module& module) {
   bundle::Manifest manifest;
   manifest.tessera_version = TESSERA_VERSION;
@@ -275,9 +264,7 @@ Status LinkExport(const bundle::Store::Exported& exported, const Module& module,
 Status MakeBundle(const CompileInput& input, const CompileOptions& options, const BundleId& id,
                   const bundle::Store& store, const bundle::BundleLock& lock, const Reuse& reuse,
                   const ProgressFn& progress, CompileReport* report) {
-  TESSERA_ASSIGN_OR_RETURN(graph::Graph graph,
-                           model::BuildGraph(input.source->config, input.source->index));
-  TESSERA_ASSIGN_OR_RETURN(Module module, MakeModule(input, options, std::move(graph)));
+  TESSERA_ASSIGN_OR_RETURN(Module module, MakeModule(input, options));
   TESSERA_RETURN_IF_ERROR(RunPipeline(CpuPipeline(), &module, &report->passes));
   TESSERA_ASSIGN_OR_RETURN(bundle::BundleDraft draft, store.NewDraft(lock));
   TESSERA_RETURN_IF_ERROR(reuse.exported ? LinkExport(*reuse.exported, module, &draft, report)

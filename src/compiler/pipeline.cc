@@ -8,9 +8,11 @@
 #include <array>
 
 #include "base/clock.h"
+#include "bundle/limits.h"
 #include "bundle/program_verify.h"
 #include "compiler/passes/passes.h"
 #include "graph/verify.h"
+#include "model/build.h"
 
 namespace tessera::compiler {
 namespace {
@@ -70,8 +72,21 @@ Status CheckDisabledPasses(std::span<const std::string> names) {
   return {};
 }
 
+Result<Module> MakeModule(const CompileInput& input, const CompileOptions& options) {
+  Module module;
+  TESSERA_ASSIGN_OR_RETURN(module.graph,
+                           model::BuildGraph(input.source->config, input.source->index));
+  module.index = &input.source->index;
+  module.options = options;
+  TESSERA_ASSIGN_OR_RETURN(
+      module.max_seq_len,
+      ContextLength(options.max_seq_len,
+                    std::min(input.source->config.context_length, bundle::kMaxContext)));
+  return module;
+}
+
 Status RunPipeline(std::span<const Pass> passes, Module* module,
-                   std::vector<CompileReport::PassTime>* times) {
+                   std::vector<CompileReport::PassTime>* times, const PassFn& after) {
   const std::vector<std::string>& disabled = module->options.disabled_passes;
   for (const Pass& pass : passes) {
     if (std::ranges::find(disabled, pass.name) != disabled.end()) continue;
@@ -80,6 +95,7 @@ Status RunPipeline(std::span<const Pass> passes, Module* module,
     TESSERA_RETURN_IF_ERROR(
         pass.verify(*module).WithContext(fmt::format("after pass {}", pass.name)));
     times->push_back({std::string(pass.name), Seconds(Clock::Real().Now() - start)});
+    if (after) after(pass, *module);
   }
   return {};
 }

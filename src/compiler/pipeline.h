@@ -4,6 +4,7 @@
 // can be switched off, to find the one that a wrong result comes from.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,8 +32,14 @@ std::span<const Pass> CpuPipeline();
 /// Whether each name is an optional pass of the CPU target; kInvalidArgument lists those there are.
 Status CheckDisabledPasses(std::span<const std::string> names);
 
+/// A module of the source's graph, for the passes.
+Result<Module> MakeModule(const CompileInput& input, const CompileOptions& options);
+
+/// Called after each pass that ran.
+using PassFn = std::function<void(const Pass&, const Module&)>;
+
 /// Runs all that the module's options do not switch off. An error's context names the pass.
 Status RunPipeline(std::span<const Pass> passes, Module* module,
-                   std::vector<CompileReport::PassTime>* times);
+                   std::vector<CompileReport::PassTime>* times, const PassFn& after = {});
 
 }  // namespace tessera::compiler
