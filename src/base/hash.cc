@@ -43,15 +43,37 @@ std::string Sha256::FinishHex() {
   return HexOf(Finish());
 }
 
-std::string HexOf(const Sha256::Digest& digest) {
+namespace {
+
+std::string Hex(ByteSpan bytes) {
   constexpr char kDigits[] = "0123456789abcdef";
   std::string hex;
-  hex.reserve(digest.size() * 2);
-  for (const std::byte byte : digest) {
+  hex.reserve(bytes.size() * 2);
+  for (const std::byte byte : bytes) {
     hex += kDigits[std::to_integer<unsigned>(byte) >> 4];
     hex += kDigits[std::to_integer<unsigned>(byte) & 15];
   }
   return hex;
+}
+
+}  // namespace
+
+std::string HexOf(const Sha256::Digest& digest) {
+  return Hex(digest);
+}
+
+std::string GitBlobHex(ByteSpan bytes) {
+  const std::string head = "blob " + std::to_string(bytes.size()) + '\0';
+  const std::unique_ptr<EVP_MD_CTX, void (*)(EVP_MD_CTX*)> context(EVP_MD_CTX_new(),
+                                                                   EVP_MD_CTX_free);
+  std::array<unsigned char, EVP_MAX_MD_SIZE> raw{};
+  unsigned size = 0;
+  TESSERA_CHECK(context != nullptr);
+  TESSERA_CHECK(EVP_DigestInit_ex(context.get(), EVP_sha1(), nullptr) == 1);
+  TESSERA_CHECK(EVP_DigestUpdate(context.get(), head.data(), head.size()) == 1);
+  TESSERA_CHECK(EVP_DigestUpdate(context.get(), bytes.data(), bytes.size()) == 1);
+  TESSERA_CHECK(EVP_DigestFinal_ex(context.get(), raw.data(), &size) == 1);
+  return Hex(std::as_bytes(std::span(raw)).first(size));
 }
 
 std::string Sha256Hex(ByteSpan bytes) {

@@ -34,6 +34,9 @@ class Sha256 {
 };
 
 std::string Sha256Hex(ByteSpan bytes);
+/// What git calls a blob of these bytes: SHA-1 over "blob SIZE\0" and them, 40 hex digits. Names
+/// files as the hub does; no protection against an attacker.
+std::string GitBlobHex(ByteSpan bytes);
 /// 64 lower-case hex digits.
 std::string HexOf(const Sha256::Digest& digest);
 

@@ -43,6 +43,11 @@ std::optional<std::string> HashMemo::Find(const std::filesystem::path& path,
 void HashMemo::Remember(const std::filesystem::path& path, const FileIdentity& identity,
                         const std::string& sha256) const {
   if (clock_.UnixSeconds() - identity.changed_ns / 1'000'000'000 <= kSettledSeconds) return;
+  RememberFinal(path, identity, sha256);
+}
+
+void HashMemo::RememberFinal(const std::filesystem::path& path, const FileIdentity& identity,
+                             const std::string& sha256) const {
   std::error_code error;
   std::filesystem::create_directories(folder_, error);
   if (error) return;

@@ -27,6 +27,9 @@ class HashMemo {
   /// system's clock would go unnoticed.
   void Remember(const std::filesystem::path& path, const FileIdentity& identity,
                 const std::string& sha256) const;
+  /// The same at once, for a file that nobody writes any more: its content names it.
+  void RememberFinal(const std::filesystem::path& path, const FileIdentity& identity,
+                     const std::string& sha256) const;
 
  private:
   std::filesystem::path folder_;

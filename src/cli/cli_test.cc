@@ -234,20 +234,30 @@ TEST(ModelParts, TextsLieBesideTheTokenizer) {
 
 TEST(ModelArgument, SaysWhatAModelMayBeWhenNothingIsThere) {
   const testing::TempDir dir;
-  const auto kind = ResolveModel("org/name");
-  ASSERT_FALSE(kind.has_value());
-  EXPECT_EQ(kind.error().code(), Code::kNotFound);
-  EXPECT_THAT(kind.error().message(), HasSubstr("org/name is not there: expected a folder"));
-  EXPECT_EQ(*ResolveModel(dir.path().string()), ModelKind::kSource);
+  const auto resolve = [&](const std::string& model) {
+    HubOptions hub;
+    hub.hf_cache_dir = dir.path();
+    hub.offline = true;
+    return ResolveModel(model, hub, dir.path());
+  };
+  const auto absent = resolve("folder/of/a/model");
+  ASSERT_FALSE(absent.has_value());
+  EXPECT_EQ(absent.error().code(), Code::kNotFound);
+  EXPECT_THAT(absent.error().message(), HasSubstr("model is not there: expected a folder"));
+  const auto named = resolve("org/name");
+  ASSERT_FALSE(named.has_value());
+  EXPECT_THAT(named.error().message(), HasSubstr("org/name@main is not complete in the cache"));
+  EXPECT_EQ(resolve(dir.path().string())->kind, ModelKind::kSource);
+  EXPECT_EQ(resolve("file:" + dir.path().string())->path, dir.path().string());
   EXPECT_FALSE(RequireBundle(dir.path().string()).ok());
   ASSERT_TRUE(WriteFileAtomic(dir.path() / "manifest.json", R"({"name": "an app"})").ok());
-  EXPECT_EQ(*ResolveModel(dir.path().string()), ModelKind::kSource);
+  EXPECT_EQ(resolve(dir.path().string())->kind, ModelKind::kSource);
   EXPECT_THAT(RequireBundle(dir.path().string()).message(),
               HasSubstr("its manifest.json is not one of Tessera's"));
   ASSERT_TRUE(WriteFileAtomic(dir.path() / "manifest.json",
                               R"({"format_version": 2, "tessera_version": "0.1", "mo)")
                   .ok());  // Damaged, but ours.
-  EXPECT_EQ(*ResolveModel(dir.path().string()), ModelKind::kBundle);
+  EXPECT_EQ(resolve(dir.path().string())->kind, ModelKind::kBundle);
   EXPECT_TRUE(RequireBundle(dir.path().string()).ok());
 }
 

@@ -113,9 +113,11 @@ void AddCompile(CLI::App* app, Context* context) {
     return option != nullptr && option->count() > 0;
   };
   CLI::Option* model = verb->add_option("MODEL", options->load.model,
-                                        "A folder or a GGUF file; a bundle only to be copied");
+                                        "A repository (org/repo[@revision][:QUANT]), a folder or a "
+                                        "GGUF file; a bundle only to be copied");
   verb->add_option("--hf-model", options->load.model, "The same as MODEL")->excludes(model);
   verb->add_option("--cache-dir", options->load.cache_dir, "Where bundles are kept");
+  AddHubOptions(verb, &options->load.hub);
   verb->add_option("--compile-target", compile.target, "cpu, x86-64-v3 or x86-64-v4")
       ->capture_default_str();
   verb->add_option("--sharding-mode", options->sharding,

@@ -14,20 +14,24 @@ std::optional<std::string> Environment(const char* name) {
   return value;
 }
 
+Result<std::filesystem::path> HomeFolder() {
+  if (const auto home = Environment("HOME")) return std::filesystem::path(*home);
+  const passwd* user = ::getpwuid(::getuid());  // Before other threads are made.
+  if (user != nullptr && user->pw_dir != nullptr && *user->pw_dir != '\0')
+    return std::filesystem::path(user->pw_dir);
+  return Fail(FailedPrecondition(
+      "this user has no home folder for the cache: name a folder with --cache-dir or "
+      "$TESSERA_CACHE"));
+}
+
 Result<std::filesystem::path> CacheFolder(const std::string& flag) {
   using Path = std::filesystem::path;
   if (!flag.empty()) return Path(flag);
   if (const auto cache = Environment("TESSERA_CACHE")) return Path(*cache);
   if (const auto xdg = Environment("XDG_CACHE_HOME"))
     return std::filesystem::path(*xdg) / "tessera";
-  if (const auto home = Environment("HOME"))
-    return std::filesystem::path(*home) / ".cache" / "tessera";
-  const passwd* user = ::getpwuid(::getuid());  // Before other threads are made.
-  if (user != nullptr && user->pw_dir != nullptr && *user->pw_dir != '\0')
-    return Path(user->pw_dir) / ".cache" / "tessera";
-  return Fail(FailedPrecondition(
-      "this user has no home folder for the cache: name a folder with --cache-dir or "
-      "$TESSERA_CACHE"));
+  TESSERA_ASSIGN_OR_RETURN(const Path home, HomeFolder());
+  return home / ".cache" / "tessera";
 }
 
 std::string HubEndpoint() {

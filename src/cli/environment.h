@@ -14,6 +14,9 @@ namespace tessera::cli {
 /// The variable's value; nothing when unset or empty.
 std::optional<std::string> Environment(const char* name);
 
+/// $HOME, else the home of the user database. kFailedPrecondition without either.
+Result<std::filesystem::path> HomeFolder();
+
 /// The cache folder: `flag` if given, else $TESSERA_CACHE, else $XDG_CACHE_HOME/tessera, else
 /// ~/.cache/tessera with the home of $HOME or the user database. kFailedPrecondition without a
 /// home: a folder of the temporary one would let other users of the machine put bundles in its

@@ -58,7 +58,7 @@ constexpr ForeignFlag kForeignFlags[] = {
     {"--ssl-keyfile", "name it --tls-key FILE"},
     {"--ssl-ca-certs", "name it --tls-client-ca FILE"},
     {"--api-key-file", "name it --api-keys FILE; `tessera key` makes its entries"},
-    {"--download-dir", "models are not fetched yet; bundles are kept in --cache-dir"},
+    {"--download-dir", "name it --hf-cache-dir DIR; bundles are kept in --cache-dir"},
     // llama.cpp and ollama.
     {"-m --model", "name the model as the argument MODEL, without a flag"},
     {"-ngl --n-gpu-layers --gpu-layers",
@@ -77,13 +77,12 @@ constexpr ForeignFlag kForeignFlags[] = {
     {"-sys --system-prompt", "name it --system TEXT (run)"},
     {"--temp", "name it --temperature T"},
     {"-cnv --conversation -i --interactive", "run MODEL without -p is a conversation"},
-    {"-hf --hf-repo -hfr", "not built yet: models are not fetched; name a folder or file as MODEL"},
+    {"-hf --hf-repo -hfr", "name the repository as MODEL: org/repo[@revision][:QUANT]"},
     {"--no-warmup --warmup", "the server proves itself with one step at start: leave it out"},
     // Our own, of later issues.
     {"--model-path --hf-model", "name the model as the argument MODEL, without a flag"},
     {"--bundle", "name the bundle as MODEL"},
-    {"--hf-cache-dir --revision --offline",
-     "not built yet: models are not fetched by repository name; name a folder or file"},
+    {"--hf-cache-dir --revision --offline", "belongs to the verbs that take a MODEL"},
     {"--device --device_ids", "belongs to the verbs that run a model"},
     {"--ensure-export --ensure-compile", "belongs to the verbs that make a bundle"},
     {"--compile-target --quantize --sharding-mode --bs-prefill --bs-decode --block-seq-stride "

@@ -23,6 +23,7 @@ namespace {
 
 struct Options {
   std::string path;
+  HubOptions hub;
   std::string dump;
   bool raw = false;
   bool json = false;
@@ -74,9 +75,12 @@ Status InspectBundle(const Options& options) {
   return {};
 }
 
-Status Inspect(const Options& options) {
-  TESSERA_ASSIGN_OR_RETURN(const ModelKind kind, ResolveModel(options.path));
-  if (kind == ModelKind::kBundle) return InspectBundle(options);
+Status Inspect(Options options) {
+  const ModelNeed need = options.dump.empty() ? ModelNeed::kHeaders : ModelNeed::kWeights;
+  TESSERA_ASSIGN_OR_RETURN(const ResolvedModel model,
+                           ResolveModel(options.path, options.hub, /*cache_dir=*/"", need));
+  options.path = model.path;
+  if (model.kind == ModelKind::kBundle) return InspectBundle(options);
   TESSERA_ASSIGN_OR_RETURN(const auto index, formats::Open(options.path, /*with_ranks=*/true));
   if (!options.dump.empty()) return Dump(options, index);
   fmt::print("{}", options.json ? json::SerializePretty(formats::DescribeJson(index))
@@ -90,8 +94,10 @@ void AddInspect(CLI::App* app, Context* context) {
   auto options = std::make_shared<Options>();
   CLI::App* verb =
       app->add_subcommand("inspect", "What is inside a parameter file, repository or bundle");
-  verb->add_option("PATH", options->path, "GGUF, safetensors or IRPA file, folder or bundle")
+  verb->add_option("PATH", options->path,
+                   "GGUF, safetensors or IRPA file, folder, bundle or repository")
       ->required();
+  AddHubOptions(verb, &options->hub);
   CLI::Option* dump = verb->add_option("--dump", options->dump,
                                        "Write this tensor as float32 little-endian to stdout");
   verb->add_flag("--raw", options->raw, "With --dump: the stored bytes instead")->needs(dump);

@@ -13,8 +13,9 @@
 #include "cli/text_source.h"
 #include "cli/validators.h"
 
-#include "base/utf8.h"
+#include "base/file.h"
 #include "bundle/bundle.h"
+#include "bundle/hash_memo.h"
 #include "bundle/limits.h"
 #include "model/generation_defaults.h"
 #include "model/limits.h"
@@ -25,13 +26,6 @@
 
 namespace tessera::cli {
 namespace {
-
-/// "models/SmolLM2-135M-Instruct.Q4_1.gguf" -> "SmolLM2-135M-Instruct.Q4_1"; a folder's own name.
-std::string ModelName(const std::filesystem::path& path) {
-  const std::filesystem::path whole = std::filesystem::weakly_canonical(path);
-  std::string name = whole.extension() == ".gguf" ? whole.stem() : whole.filename();
-  return name.empty() ? "model" : name;
-}
 
 /// Raised when MakeTokenizerFiles makes something else of the same model: bundles are made anew.
 constexpr std::string_view kTokenizerFilesVersion = "1";
@@ -134,6 +128,7 @@ void AddCommonOptions(CLI::App* verb, LoadOptions* options) {
   verb->add_option(
       "--isa", options->isa,
       "Highest instruction set to use: auto, ref, avx2, avx_vnni, avx512, avx512_vnni");
+  AddHubOptions(verb, &options->hub);
   verb->add_option(
           "--kv-memory", options->kv.bytes,
           "Memory of the KV cache: bytes, or with k, M, G, Ki, Mi, Gi (see docs/cli.md for "
@@ -172,6 +167,13 @@ class CompileDisplay {
   std::unique_ptr<Progress> bar_;
   std::string stage_;
 };
+
+/// What was verified while it was downloaded need not be read again to be hashed.
+void RememberHashes(const ResolvedModel& resolved, const bundle::HashMemo& memo) {
+  for (const ResolvedModel::Verified& file : resolved.verified)
+    if (const auto mapping = MappedFile::Open(file.path); mapping.has_value())
+      memo.RememberFinal(file.path, (*mapping)->identity(), file.sha256);
+}
 
 Result<compiler::CompileReport> UseBundle(const std::string& folder, const LoadOptions& options) {
   TESSERA_ASSIGN_OR_RETURN(const bundle::Manifest manifest, bundle::LoadManifest(folder));
@@ -215,13 +217,12 @@ void AddDeviceOption(CLI::App* verb) {
 }
 
 void AddLoadOptions(CLI::App* verb, LoadOptions* options) {
-  verb->add_option("MODEL", options->model, "A folder, a GGUF file or a bundle")->required();
+  verb->add_option("MODEL", options->model, kModelHelp)->required();
   AddCommonOptions(verb, options);
 }
 
 void AddServingOptions(CLI::App* verb, LoadOptions* options) {
-  CLI::Option* model =
-      verb->add_option("MODEL", options->model, "A folder, a GGUF file or a bundle");
+  CLI::Option* model = verb->add_option("MODEL", options->model, kModelHelp);
   CLI::Option* path =
       verb->add_option("--model-path", options->model, "The same as MODEL")->excludes(model);
   verb->add_option("--bundle", options->bundle, "A bundle, instead of MODEL")
@@ -244,19 +245,23 @@ Result<compiler::CompileReport> EnsureBundle(const LoadOptions& options,
     TESSERA_RETURN_IF_ERROR(RequireBundle(options.bundle));
     return UseBundle(options.bundle, options);
   }
-  TESSERA_ASSIGN_OR_RETURN(const ModelKind kind, ResolveModel(options.model));
-  if (kind == ModelKind::kBundle) return UseBundle(options.model, options);
-  TESSERA_ASSIGN_OR_RETURN(const model::ModelSource source, model::OpenModel(options.model));
+  TESSERA_ASSIGN_OR_RETURN(const ResolvedModel resolved,
+                           ResolveModel(options.model, options.hub, options.cache_dir));
+  if (resolved.kind == ModelKind::kBundle) return UseBundle(resolved.path, options);
+  TESSERA_ASSIGN_OR_RETURN(const std::filesystem::path cache, CacheFolder(options.cache_dir));
+  RememberHashes(resolved, bundle::HashMemo(cache));
+  TESSERA_ASSIGN_OR_RETURN(const model::ModelSource source, model::OpenModel(resolved.path));
   for (const std::string& warning : source.warnings) Note("warning: {}\n", warning);
   compiler::CompileInput input;
   input.source = &source;
-  input.name = EscapeNonUtf8(ModelName(options.model));
-  input.repository = EscapeNonUtf8(options.model);
+  input.name = resolved.name;
+  input.repository = resolved.repository;
+  input.revision = resolved.revision;
+  input.licence = resolved.licence;
   if (const auto* json = std::get_if<model::JsonTokenizer>(&source.tokenizer))
     input.tokenizer_json = json->json;
   input.make_tokenizer = [&source] { return MakeTokenizerFiles(source); };
   input.tokenizer_version = kTokenizerFilesVersion;
-  TESSERA_ASSIGN_OR_RETURN(const std::filesystem::path cache, CacheFolder(options.cache_dir));
   const bundle::Store store(cache);
   CompileDisplay display;
   TESSERA_ASSIGN_OR_RETURN(compiler::CompileReport report,
@@ -304,7 +309,7 @@ Result<LoadedModel> LoadParts(const LoadOptions& options, const runtime::LoadOpt
       bundle::OpenParts(
           {parts.program, parts.model_config, {parts.parameters.begin(), parts.parameters.end()}}));
   LoadedModel loaded;
-  loaded.name = EscapeNonUtf8(ModelName(std::filesystem::absolute(parts.program).parent_path()));
+  loaded.name = ModelNameOf(std::filesystem::absolute(parts.program).parent_path());
   loaded.fingerprint = fmt::format("tessera-{}-{}", TESSERA_VERSION, opened.manifest.key);
   loaded.kv_model = fmt::format("tessera {} {}", TESSERA_VERSION, opened.manifest.key);
   for (const std::string& file : parts.parameters) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cli/bundle_options.h"
+#include "cli/hub_options.h"
 #include "cli/model_parts.h"
 
 #include "base/json.h"
@@ -31,7 +32,8 @@ class App;
 namespace tessera::cli {
 
 struct LoadOptions {
-  std::string model;          // A folder, a .gguf file or a bundle.
+  std::string model;  // As for ResolveModel.
+  HubOptions hub;
   std::string bundle;         // The same as `model`, but must be a bundle.
   ModelParts parts;           // Precompiled; two of the three are empty.
   std::string cache_dir;      // Empty: CacheFolder().

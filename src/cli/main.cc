@@ -119,6 +119,7 @@ int Main(int argc, char** argv) {
   AddServe(&app, &context);
   AddKey(&app, &context);
   AddCompile(&app, &context);
+  AddPull(&app, &context);
   AddPlan(&app, &context);
   AddInspect(&app, &context);
   AddTokenize(&app, &context);

@@ -6,19 +6,89 @@
 #include <filesystem>
 #include <system_error>
 
+#include "cli/environment.h"
+#include "cli/terminal.h"
+
+#include "base/utf8.h"
 #include "bundle/bundle.h"
+#include "hub/hub.h"
 
 namespace tessera::cli {
+namespace {
 
-Result<ModelKind> ResolveModel(const std::string& model) {
+ResolvedModel OnDisk(const std::string& path) {
+  ResolvedModel resolved;
+  resolved.kind = bundle::IsBundle(path) ? ModelKind::kBundle : ModelKind::kSource;
+  resolved.path = path;
+  resolved.name = ModelNameOf(path);
+  resolved.repository = EscapeNonUtf8(path);
+  return resolved;
+}
+
+Status Absent(const std::string& model) {
+  return NotFound(fmt::format(
+      "{} is not there: expected a folder with config.json, tokenizer.json and safetensors, a "
+      ".gguf file, a bundle, or the name of a repository (org/repo)",
+      model));
+}
+
+Result<ResolvedModel> Pull(const hub::RepositoryName& name, const HubOptions& options,
+                           const std::string& cache_dir, ModelNeed need) {
+  TESSERA_ASSIGN_OR_RETURN(hub::Settings settings, HubSettings(options, cache_dir));
+  const hub::Hub hub(std::move(settings));
+  PullDisplay display(options);
+  auto local = need == ModelNeed::kWeights ? hub.Pull(name, display.Events())
+                                           : hub.PullHeaders(name, display.Events());
+  display.Finish();
+  if (!local.has_value()) return Fail(local.error());
+  ResolvedModel resolved;
+  resolved.path = local->path.string();
+  resolved.name = local->path.extension() == ".gguf"
+                      ? local->path.stem().string()
+                      : local->repository.substr(local->repository.rfind('/') + 1);
+  resolved.repository = local->repository;
+  resolved.revision = local->revision;
+  resolved.licence = local->licence;
+  resolved.fetched = local->fetched;
+  for (const hub::LocalModel::File& file : local->verified)
+    if (!file.sha256.empty()) resolved.verified.push_back({file.path.string(), file.sha256});
+  return resolved;
+}
+
+}  // namespace
+
+std::string ModelNameOf(const std::filesystem::path& path) {
+  const std::filesystem::path whole = std::filesystem::weakly_canonical(path);
+  std::string name = whole.extension() == ".gguf" ? whole.stem() : whole.filename();
+  return EscapeNonUtf8(name.empty() ? "model" : name);
+}
+
+Result<ResolvedModel> ResolveModel(const std::string& model, const HubOptions& hub,
+                                   const std::string& cache_dir, ModelNeed need) {
   std::error_code error;  // What cannot be examined cannot be read either.
-  if (!std::filesystem::exists(model, error))
-    return Fail(NotFound(fmt::format(
-        "{} is not there: expected a folder with config.json, tokenizer.json and safetensors, a "
-        ".gguf file, or a bundle. Models are not fetched by repository name yet: download the "
-        "files first",
-        model)));
-  return bundle::IsBundle(model) ? ModelKind::kBundle : ModelKind::kSource;
+  if (std::filesystem::exists(model, error)) {
+    if (!hub.revision.empty())
+      return Fail(InvalidArgument(fmt::format(
+          "--revision chooses a revision of a repository, but {} is on this disk", model)));
+    return OnDisk(model);
+  }
+  if (!hub::IsNameShaped(model)) return Fail(Absent(model));
+  TESSERA_ASSIGN_OR_RETURN(hub::RepositoryName name,
+                           hub::ParseRepositoryName(model, HubEndpoint()));
+  if (name.place == hub::Place::kPath) {
+    if (!std::filesystem::exists(name.path, error)) return Fail(Absent(name.path));
+    return OnDisk(name.path);
+  }
+  if (!hub.revision.empty()) {
+    if (name.place != hub::Place::kHub)
+      return Fail(InvalidArgument("--revision is for repositories of the hub only"));
+    if (!name.revision.empty() && name.revision != hub.revision)
+      return Fail(InvalidArgument(fmt::format("{} names the revision {}, --revision another: {}",
+                                              model, name.revision, hub.revision)));
+    TESSERA_RETURN_IF_ERROR(hub::CheckRevision(hub.revision).WithContext("--revision"));
+    name.revision = hub.revision;
+  }
+  return Pull(name, hub, cache_dir, need);
 }
 
 Status RequireBundle(const std::string& folder) {

@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/model_argument.h"
 #include "cli/plan_facts.h"
 #include "cli/terminal.h"
 #include "cli/validators.h"
@@ -26,6 +27,7 @@ constexpr uint64_t kFixedBytes = 60u << 20;
 
 struct Options {
   std::string model;
+  HubOptions hub;
   int64_t context = 0;
   int64_t prompt = 512;
   int threads = 0;
@@ -38,7 +40,8 @@ struct Speed {
 };
 
 Result<json::Object> MakePlan(const Options& options) {
-  TESSERA_ASSIGN_OR_RETURN(const PlanFacts facts, ReadPlanFacts(options.model, options.context));
+  TESSERA_ASSIGN_OR_RETURN(const PlanFacts facts,
+                           ReadPlanFacts(options.model, options.hub, options.context));
   const Topology topology = ReadTopology();
   const int threads = options.threads > 0 ? options.threads : topology.DefaultThreads();
   TESSERA_ASSIGN_OR_RETURN(const double bandwidth,
@@ -126,7 +129,8 @@ void AddPlan(CLI::App* app, Context* context) {
   auto options = std::make_shared<Options>();
   CLI::App* verb = app->add_subcommand(
       "plan", "What a model needs and how fast it will be here; reads headers only");
-  verb->add_option("MODEL", options->model, "A folder, a GGUF file or a bundle")->required();
+  verb->add_option("MODEL", options->model, kModelHelp)->required();
+  AddHubOptions(verb, &options->hub);
   verb->add_option("--max-seq-len,--max-model-len", options->context,
                    "Context to plan for (0 = the model's own)")
       ->check(WholeNumber(0, bundle::kMaxContext));

@@ -102,9 +102,11 @@ Result<PlanFacts> ReadBundle(const std::string& path, int64_t context) {
 
 }  // namespace
 
-Result<PlanFacts> ReadPlanFacts(const std::string& model, int64_t context) {
-  TESSERA_ASSIGN_OR_RETURN(const ModelKind kind, ResolveModel(model));
-  return kind == ModelKind::kBundle ? ReadBundle(model, context) : ReadRepository(model, context);
+Result<PlanFacts> ReadPlanFacts(const std::string& model, const HubOptions& hub, int64_t context) {
+  TESSERA_ASSIGN_OR_RETURN(const ResolvedModel resolved,
+                           ResolveModel(model, hub, /*cache_dir=*/"", ModelNeed::kHeaders));
+  return resolved.kind == ModelKind::kBundle ? ReadBundle(resolved.path, context)
+                                             : ReadRepository(resolved.path, context);
 }
 
 }  // namespace tessera::cli

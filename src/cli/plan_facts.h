@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "cli/hub_options.h"
+
 #include "base/status.h"
 #include "tensor/dtype.h"
 
@@ -31,6 +33,6 @@ struct PlanFacts {
 
 /// `model` as every verb takes it. `context` 0: the model's own; kInvalidArgument with both numbers
 /// when it is more than that.
-Result<PlanFacts> ReadPlanFacts(const std::string& model, int64_t context);
+Result<PlanFacts> ReadPlanFacts(const std::string& model, const HubOptions& hub, int64_t context);
 
 }  // namespace tessera::cli

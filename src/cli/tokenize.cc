@@ -22,6 +22,7 @@ namespace tessera::cli {
 namespace {
 
 struct Options {
+  HubOptions hub;
   std::string model;
   std::string file;  // --tokenizer or --template
   bool no_special = false;
@@ -53,11 +54,15 @@ Status ExactlyOneSource(const Options& options, std::string_view flag) {
   return {};
 }
 
+Result<ResolvedModel> Resolve(const Options& options) {
+  return ResolveModel(options.model, options.hub, /*cache_dir=*/"", ModelNeed::kHeaders);
+}
+
 Result<std::shared_ptr<const text::Tokenizer>> Tokenizer(const Options& options) {
   TESSERA_RETURN_IF_ERROR(ExactlyOneSource(options, "--tokenizer"));
   if (options.model.empty()) return ReadTokenizer(options.file);
-  TESSERA_RETURN_IF_ERROR(StatusOf(ResolveModel(options.model)));
-  return ReadTokenizer(options.model);
+  TESSERA_ASSIGN_OR_RETURN(const ResolvedModel model, Resolve(options));
+  return ReadTokenizer(model.path);
 }
 
 Status Render(const Options& options) {
@@ -66,8 +71,8 @@ Status Render(const Options& options) {
   if (options.model.empty()) {
     TESSERA_ASSIGN_OR_RETURN(source, model::ReadTemplateFile(options.file));
   } else {
-    TESSERA_RETURN_IF_ERROR(StatusOf(ResolveModel(options.model)));
-    TESSERA_ASSIGN_OR_RETURN(source, ReadChatTemplateText(options.model));
+    TESSERA_ASSIGN_OR_RETURN(const ResolvedModel model, Resolve(options));
+    TESSERA_ASSIGN_OR_RETURN(source, ReadChatTemplateText(model.path));
   }
   TESSERA_ASSIGN_OR_RETURN(const auto chat_template, text::ChatTemplate::Parse(source));
   const int64_t now = Clock::Real().UnixSeconds();
@@ -80,7 +85,8 @@ Status Render(const Options& options) {
 void AddTokenize(CLI::App* app, Context* context) {
   auto options = std::make_shared<Options>();
   const auto add_tokenizer_source = [&](CLI::App* verb) {
-    verb->add_option("--model", options->model, "A folder, a GGUF file or a bundle");
+    verb->add_option("--model", options->model, kModelHelp);
+    AddHubOptions(verb, &options->hub);
     verb->add_option("--tokenizer", options->file, "A tokenizer.json");
   };
 
@@ -113,7 +119,8 @@ void AddTokenize(CLI::App* app, Context* context) {
 
   CLI::App* render = app->add_subcommand(
       "render", R"(JSON lines {"messages","tools"?,...} -> {"text"}: the chat template's prompt)");
-  render->add_option("--model", options->model, "A folder, a GGUF file or a bundle");
+  render->add_option("--model", options->model, kModelHelp);
+  AddHubOptions(render, &options->hub);
   render->add_option("--template", options->file, "A Jinja template");
   render->callback([options, context] { RunVerb(context, [&] { return Render(*options); }); });
 }

@@ -31,6 +31,7 @@ void AddRun(CLI::App* app, Context* context);
 void AddServe(CLI::App* app, Context* context);
 void AddKey(CLI::App* app, Context* context);
 void AddCompile(CLI::App* app, Context* context);
+void AddPull(CLI::App* app, Context* context);
 void AddPlan(CLI::App* app, Context* context);
 void AddInspect(CLI::App* app, Context* context);
 void AddTokenize(CLI::App* app, Context* context);  // tokenize, detokenize and render

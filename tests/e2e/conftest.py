@@ -6,6 +6,7 @@ import json
 import os
 import socket
 import subprocess
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,8 @@ TESTDATA = Path(os.environ.get("TESSERA_TESTDATA", ROOT / ".cache/testdata"))
 TESSERA = Path(os.environ.get("TESSERA_BINARY", ROOT / "build/release/tessera"))
 GGUF = TESTDATA / "SmolLM2-135M-Instruct.Q4_1.gguf"
 TINY = SHARED / "fixtures/tiny_llama"
+
+sys.path.insert(0, str(ROOT / "tests/support"))  # fake_hub
 
 for name in ("NO_PROXY", "no_proxy"):
     os.environ[name] = "*"

@@ -35,12 +35,12 @@ def refused(code: int, *args: str | Path) -> str:
 @pytest.mark.parametrize("verb", ["run", "serve", "bench", "plan", "compile", "inspect"])
 def test_every_verb_says_the_same_of_an_absent_model(verb: str) -> None:
     port = ("--port", "0") if verb == "serve" else ()
-    assert "org/name is not there: expected a folder" in refused(1, verb, "org/name", *port)
+    assert "no/such/model is not there: expected a folder" in refused(1, verb, "no/such/model", *port)
 
 
 @pytest.mark.parametrize("verb", ["tokenize", "detokenize", "render"])
 def test_text_verbs_say_it_too(verb: str) -> None:
-    assert "org/name is not there: expected a folder" in refused(1, verb, "--model", "org/name")
+    assert "no/such/model is not there: expected a folder" in refused(1, verb, "--model", "no/such/model")
 
 
 @pytest.mark.parametrize("args,says", [

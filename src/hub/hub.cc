@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hub/hub.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/file.h"
+#include "hub/curl_http.h"
+#include "hub/headers.h"
+#include "hub/hub_api.h"
+#include "hub/limits.h"
+#include "hub/repository_cache.h"
+#include "hub/select_files.h"
+
+namespace tessera::hub {
+
+/// A revision whose files are known.
+struct Hub::Resolved {
+  RepositoryCache cache;
+  Listing listing;
+  std::string revision;  // As it was asked for.
+  bool is_online = false;
+};
+
+namespace {
+
+std::string RevisionOf(const RepositoryName& name) {
+  return name.revision.empty() ? "main" : name.revision;
+}
+
+/// A cache that huggingface_hub wrote has no listing of ours: what its snapshot holds is one.
+std::optional<Listing> ListingOfSnapshot(const RepositoryCache& cache,
+                                         const std::string& repository, const std::string& commit) {
+  Listing listing{repository, commit, "", {}};
+  const std::filesystem::path folder = cache.SnapshotFolder(commit);
+  std::error_code error;
+  std::filesystem::recursive_directory_iterator it(folder, error), end;
+  for (; !error && it != end; it.increment(error)) {
+    std::error_code ignored;
+    if (!it->is_regular_file(ignored)) continue;
+    RepositoryFile file;
+    file.name = it->path().lexically_relative(folder).string();
+    if (!CheckFileName(file.name).ok()) continue;
+    file.bytes = it->file_size(ignored);
+    std::filesystem::path blob = std::filesystem::read_symlink(it->path(), ignored).filename();
+    (blob.native().size() == 64 ? file.sha256 : file.git_sha1) = blob.string();
+    listing.files.push_back(std::move(file));
+    if (listing.files.size() > kMaxListedFiles) return std::nullopt;
+  }
+  if (listing.files.empty()) return std::nullopt;
+  return listing;
+}
+
+bool IsWeights(std::string_view name) {
+  return name.ends_with(".safetensors") || name.ends_with(".gguf") || name.ends_with(".irpa");
+}
+
+DownloadFile ToDownload(const Settings& settings, const RepositoryCache& cache,
+                        const Listing& listing, const RepositoryFile& file) {
+  DownloadFile download;
+  download.name = file.name;
+  download.url = FileUrl(settings, listing.repository, listing.commit, file.name);
+  download.bearer = settings.token;
+  download.bytes = file.bytes;
+  download.sha256 = file.sha256;
+  download.git_sha1 = file.git_sha1;
+  download.target = cache.BlobPath(file.etag());
+  download.lock = cache.LockPath(file.etag());
+  return download;
+}
+
+Status NotCached(const std::string& repository, const std::string& revision,
+                 const std::filesystem::path& cache, std::string_view what) {
+  return NotFound(fmt::format(
+      "{}@{} is not complete in the cache {}{}, and this is offline: pull it while online (tessera "
+      "pull {}), or copy a pack of it (tessera cache import)",
+      repository, revision, cache.string(), what, repository));
+}
+
+}  // namespace
+
+Hub::Hub(Settings settings) : settings_(std::move(settings)) {
+  http_ = [this_settings = settings_] { return NewCurlHttp(this_settings); };
+}
+
+Hub::Hub(Settings settings, HttpFactory http)
+    : settings_(std::move(settings)), http_(std::move(http)) {}
+
+Result<Hub::Resolved> Hub::Resolve(const RepositoryName& name, const DownloadEvents& events) const {
+  const std::string revision = RevisionOf(name);
+  Resolved resolved{RepositoryCache(settings_.cache, name.repository), {}, revision, false};
+  const auto cached = [&]() -> std::optional<Listing> {
+    const auto commit = resolved.cache.ReadRef(revision);
+    if (!commit) return std::nullopt;
+    if (auto listing = resolved.cache.ReadListing(*commit)) return listing;
+    return ListingOfSnapshot(resolved.cache, name.repository, *commit);
+  };
+  // What a commit holds never changes.
+  if (settings_.offline) {
+    if (auto listing = cached()) {
+      resolved.listing = *std::move(listing);
+      return resolved;
+    }
+    return Fail(NotCached(name.repository, revision, settings_.cache, ""));
+  }
+  if (IsCommit(revision)) {
+    if (auto listing = resolved.cache.ReadListing(revision)) {
+      resolved.listing = *std::move(listing);
+      resolved.is_online = true;
+      return resolved;
+    }
+  }
+  TESSERA_ASSIGN_OR_RETURN(const auto http, http_());
+  auto listing = GetListing(*http, settings_, name.repository, revision);
+  if (listing.has_value()) {
+    resolved.listing = *std::move(listing);
+    resolved.is_online = true;
+    return resolved;
+  }
+  auto fallback = listing.error().code() == Code::kUnavailable ? cached() : std::nullopt;
+  if (!fallback) return Fail(listing.error());
+  if (events.on_note)
+    events.on_note(fmt::format("{}; using what the cache has of {}: commit {}",
+                               listing.error().ToString(), name.repository, fallback->commit));
+  resolved.listing = *std::move(fallback);
+  return resolved;
+}
+
+Status Hub::Get(const Resolved& resolved, const std::vector<const RepositoryFile*>& files,
+                const DownloadEvents& events, LocalModel* model) const {
+  const Listing& listing = resolved.listing;
+  std::vector<DownloadFile> wanted;
+  for (const RepositoryFile* file : files)
+    if (!resolved.cache.HasFile(listing.commit, *file))
+      wanted.push_back(ToDownload(settings_, resolved.cache, listing, *file));
+  if (settings_.offline)
+    for (const DownloadFile& file : wanted)
+      if (!IsComplete(file))
+        return NotCached(listing.repository, resolved.revision, settings_.cache,
+                         fmt::format(" ({} is missing)", file.name));
+  if (wanted.empty()) return {};
+  TESSERA_ASSIGN_OR_RETURN(const DownloadReport report, Download(wanted, settings_, http_, events));
+  model->fetched += report.fetched;
+  for (const RepositoryFile* file : files)
+    if (std::find(report.new_files.begin(), report.new_files.end(), file->name) !=
+        report.new_files.end())
+      model->verified.push_back(
+          {resolved.cache.SnapshotFolder(listing.commit) / file->name, file->sha256});
+  return {};
+}
+
+Result<Selection> Hub::Select(const RepositoryName& name, const Resolved& resolved,
+                              const DownloadEvents& events, LocalModel* model) const {
+  const Listing& listing = resolved.listing;
+  const RepositoryCache& cache = resolved.cache;
+  TESSERA_ASSIGN_OR_RETURN(Selection selection, SelectFiles(listing, name.quantization, name.file));
+  model->repository = listing.repository;
+  model->revision = listing.commit;
+  model->licence = listing.licence;
+  // Losing it costs only what offline use knows; a cache that cannot be written may have it all.
+  if (resolved.is_online) (void)cache.SaveListing(listing);
+  if (selection.index.empty()) return selection;
+  const RepositoryFile* index = listing.Find(selection.index);
+  TESSERA_RETURN_IF_ERROR(Get(resolved, {index}, events, model));
+  const std::filesystem::path path = cache.HasFile(listing.commit, *index)
+                                         ? cache.SnapshotFolder(listing.commit) / index->name
+                                         : cache.BlobPath(index->etag());
+  TESSERA_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxIndexBytes));
+  TESSERA_ASSIGN_OR_RETURN(const auto shards, SelectShards(listing, text, index->name));
+  selection.files.insert(selection.files.end(), shards.begin(), shards.end());
+  return selection;
+}
+
+Result<LocalModel> Hub::PullRepository(const RepositoryName& name,
+                                       const DownloadEvents& events) const {
+  TESSERA_ASSIGN_OR_RETURN(const Resolved resolved, Resolve(name, events));
+  const Listing& listing = resolved.listing;
+  const RepositoryCache& cache = resolved.cache;
+  LocalModel model;
+  TESSERA_ASSIGN_OR_RETURN(const Selection selection, Select(name, resolved, events, &model));
+  TESSERA_RETURN_IF_ERROR(Get(resolved, selection.files, events, &model));
+  // All at the end: a snapshot of ours is as good as complete when it appears.
+  for (const RepositoryFile* file : selection.files)
+    if (!cache.HasFile(listing.commit, *file))
+      TESSERA_RETURN_IF_ERROR(cache.Link(listing.commit, *file));
+  if (resolved.is_online) {
+    const Status status = cache.WriteRef(resolved.revision, listing.commit);
+    if (!status.ok() && model.fetched > 0) return Fail(status);
+  }
+  const std::filesystem::path folder = cache.SnapshotFolder(listing.commit);
+  model.path = selection.model.empty() ? folder : folder / selection.model;
+  return model;
+}
+
+Result<LocalModel> Hub::PullHeaders(const RepositoryName& name,
+                                    const DownloadEvents& events) const {
+  if (name.place != Place::kHub) return Pull(name, events);
+  TESSERA_ASSIGN_OR_RETURN(const Resolved resolved, Resolve(name, events));
+  const Listing& listing = resolved.listing;
+  const RepositoryCache& cache = resolved.cache;
+  LocalModel model;
+  TESSERA_ASSIGN_OR_RETURN(const Selection selection, Select(name, resolved, events, &model));
+  const bool all_there =
+      std::all_of(selection.files.begin(), selection.files.end(),
+                  [&](const RepositoryFile* file) { return cache.HasFile(listing.commit, *file); });
+  std::filesystem::path folder = all_there ? cache.SnapshotFolder(listing.commit)
+                                           : cache.HeadersFolder(listing.commit, selection.model);
+  if (!all_there && !std::filesystem::exists(folder)) {
+    if (settings_.offline)
+      return Fail(NotCached(listing.repository, resolved.revision, settings_.cache, ""));
+    TESSERA_RETURN_IF_ERROR(MakeHeaders(resolved, selection, folder, events, &model));
+  }
+  model.path = selection.model.empty() ? folder : folder / selection.model;
+  return model;
+}
+
+Status Hub::MakeHeaders(const Resolved& resolved, const Selection& selection,
+                        const std::filesystem::path& folder, const DownloadEvents& events,
+                        LocalModel* model) const {
+  const Listing& listing = resolved.listing;
+  std::vector<const RepositoryFile*> small;
+  std::vector<DownloadFile> weights;
+  for (const RepositoryFile* file : selection.files) {
+    const bool is_weights =
+        IsWeights(file->name) && !IsComplete(ToDownload(settings_, resolved.cache, listing, *file));
+    if (is_weights)
+      weights.push_back(ToDownload(settings_, resolved.cache, listing, *file));
+    else
+      small.push_back(file);
+  }
+  TESSERA_RETURN_IF_ERROR(Get(resolved, small, events, model));
+  std::filesystem::path draft = folder;
+  draft += fmt::format(".tmp.{}", ::getpid());
+  const auto fill = [&]() -> Status {
+    for (const RepositoryFile* file : small)
+      TESSERA_RETURN_IF_ERROR(resolved.cache.LinkInto(draft, *file));
+    TESSERA_ASSIGN_OR_RETURN(const uint64_t fetched,
+                             FetchHeaders(weights, draft, settings_, http_));
+    model->fetched += fetched;
+    // Another process may have made the same meanwhile, and its folder is as good.
+    if (::rename(draft.c_str(), folder.c_str()) != 0 && !std::filesystem::exists(folder))
+      return ErrnoStatus(errno, "renaming to", folder);
+    return {};
+  };
+  const Status status = fill();
+  std::error_code ignored;
+  std::filesystem::remove_all(draft, ignored);
+  return status;
+}
+
+Result<LocalModel> Hub::Pull(const RepositoryName& name, const DownloadEvents& events) const {
+  switch (name.place) {
+    case Place::kHub:
+      return PullRepository(name, events);
+    case Place::kUrl:
+    case Place::kS3:
+    case Place::kPath:
+      break;
+  }
+  return Fail(Unimplemented("only repositories of the hub can be pulled"));
+}
+
+}  // namespace tessera::hub

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hub/partial_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "base/check.h"
+#include "base/file.h"
+#include "hub/limits.h"
+
+namespace tessera::hub {
+namespace {
+
+// A power cut costs at most this much; more often would make slow disks slower.
+constexpr uint64_t kSyncEveryBytes = 64ull << 20;
+// Hashed at a time while the download runs: reads come from the page cache.
+constexpr uint64_t kHashPieceBytes = 4ull << 20;
+
+std::filesystem::path With(const std::filesystem::path& target, std::string_view suffix) {
+  std::filesystem::path path = target;
+  path += suffix;
+  return path;
+}
+
+/// What tells this run of the machine from others; empty where the system does not say, and then
+/// only synced bytes count.
+std::string BootId() {
+  const int fd = ::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return "";
+  std::array<char, 64> text{};
+  const ssize_t got = ::read(fd, text.data(), text.size());
+  ::close(fd);
+  std::string id(text.data(), got > 0 ? static_cast<size_t>(got) : 0);
+  while (id.ends_with('\n')) id.pop_back();
+  return id;
+}
+
+/// A link in the place of one of our files is not followed: others may write to a shared cache.
+int OpenOwn(const std::filesystem::path& path, int flags) {
+  int fd;
+  do {
+    fd = ::open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW | O_CREAT, 0644);
+  } while (fd < 0 && errno == EINTR);
+  return fd;
+}
+
+Status WriteAllAt(int fd, uint64_t offset, ByteSpan bytes, const std::filesystem::path& path) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      return ErrnoStatus(errno, "writing", path);
+    }
+    bytes = bytes.subspan(static_cast<size_t>(written));
+    offset += static_cast<uint64_t>(written);
+  }
+  return {};
+}
+
+uint64_t FileBytes(int fd) {
+  struct stat info {};
+  return ::fstat(fd, &info) == 0 && info.st_size > 0 ? static_cast<uint64_t>(info.st_size) : 0;
+}
+
+}  // namespace
+
+PartialFile::PartialFile(std::filesystem::path target, uint64_t bytes, std::string validator)
+    : target_(std::move(target)),
+      part_(With(target_, ".tessera.incomplete")),
+      journal_path_(With(target_, ".tessera.journal")),
+      bytes_(bytes),
+      validator_(std::move(validator)),
+      boot_(BootId()),
+      hash_(std::make_unique<Sha256>()) {}
+
+PartialFile::~PartialFile() {
+  if (fd_ >= 0) ::close(fd_);
+  if (journal_fd_ >= 0) ::close(journal_fd_);
+}
+
+Result<std::unique_ptr<PartialFile>> PartialFile::Open(const std::filesystem::path& target,
+                                                       uint64_t bytes, std::string_view validator) {
+  std::error_code error;
+  std::filesystem::create_directories(target.parent_path(), error);
+  if (error) return Fail(ErrnoStatus(error.value(), "making", target.parent_path()));
+  std::unique_ptr<PartialFile> file(new PartialFile(target, bytes, ValidatorWord(validator)));
+  TESSERA_RETURN_IF_ERROR(file->OpenFiles());
+  return file;
+}
+
+Status PartialFile::OpenFiles() {
+  fd_ = OpenOwn(part_, O_RDWR);
+  if (fd_ < 0) return ErrnoStatus(errno, "opening", part_);
+  Journal journal;
+  if (auto text = ReadFile(journal_path_, kMaxJournalBytes); text.has_value()) {
+    auto read = ReadJournal(*text, boot_);
+    // A journal that is damaged, of other bytes, or of a file that is gone tells nothing.
+    if (read.has_value() && read->IsFor(bytes_, validator_) &&
+        read->present.end() <= FileBytes(fd_))
+      journal = *std::move(read);
+  }
+  journal.bytes = bytes_;
+  journal.validator = validator_;
+  present_ = journal.present;
+  return StartJournal(journal);
+}
+
+Status PartialFile::StartJournal(const Journal& journal) {
+  if (journal_fd_ >= 0) ::close(std::exchange(journal_fd_, -1));
+  const JournalText fresh = WriteJournal(journal, boot_);
+  TESSERA_RETURN_IF_ERROR(WriteFileAtomic(journal_path_, fresh.text));
+  journal_ranges_ = fresh.ranges;
+  journal_fd_ = OpenOwn(journal_path_, O_WRONLY | O_APPEND);
+  if (journal_fd_ < 0) return ErrnoStatus(errno, "opening", journal_path_);
+  return {};
+}
+
+Status PartialFile::Append(std::string_view line) {
+  // One write of a short line to an O_APPEND file: whole or, at a crash, cut at its end.
+  ssize_t written;
+  do {
+    written = ::write(journal_fd_, line.data(), line.size());
+  } while (written < 0 && errno == EINTR);
+  if (written < 0) return ErrnoStatus(errno, "writing", journal_path_);
+  if (static_cast<size_t>(written) < line.size())
+    return ErrnoStatus(ENOSPC, "writing", journal_path_);
+  return {};
+}
+
+uint64_t PartialFile::PresentBytes() const {
+  const std::lock_guard lock(mutex_);
+  return present_.bytes();
+}
+
+std::vector<ByteRange> PartialFile::Missing() const {
+  const std::lock_guard lock(mutex_);
+  return present_.Missing(bytes_);
+}
+
+Status PartialFile::Write(uint64_t offset, ByteSpan bytes) {
+  TESSERA_CHECK(offset <= bytes_ && bytes.size() <= bytes_ - offset);
+  if (bytes.empty()) return {};
+  TESSERA_RETURN_IF_ERROR(WriteAllAt(fd_, offset, bytes, part_));
+  const ByteRange range{offset, offset + bytes.size()};
+  {
+    const std::lock_guard lock(mutex_);
+    TESSERA_RETURN_IF_ERROR(Append(JournalRangeLine(range)));
+    ++journal_ranges_;
+    present_.Add(range);
+    unsynced_ += bytes.size();
+  }
+  TESSERA_RETURN_IF_ERROR(SyncIfDue());
+  return HashSome(/*to_the_end=*/false);
+}
+
+Status PartialFile::SyncIfDue() {
+  uint64_t ranges = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    if (is_syncing_ || unsynced_ < kSyncEveryBytes) return {};
+    is_syncing_ = true;
+    unsynced_ = 0;
+    ranges = journal_ranges_;  // Their bytes were written before; later ones may miss this sync.
+  }
+  const int result = ::fdatasync(fd_);
+  const int error = errno;
+  const std::lock_guard lock(mutex_);
+  is_syncing_ = false;
+  if (result != 0) return ErrnoStatus(error, "syncing", part_);
+  return Append(JournalSyncedLine(ranges));
+}
+
+Status PartialFile::HashSome(bool to_the_end) {
+  std::vector<std::byte> buffer;
+  for (;;) {
+    uint64_t begin = 0;
+    uint64_t size = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      const uint64_t ready = present_.ContiguousEnd() - std::min(hashed_, present_.ContiguousEnd());
+      if (is_hashing_ || ready == 0 || (!to_the_end && ready < kHashPieceBytes)) return {};
+      is_hashing_ = true;
+      begin = hashed_;
+      size = std::min(ready, kHashPieceBytes);
+    }
+    buffer.resize(size);
+    Status status;
+    for (uint64_t done = 0; done < size;) {
+      const ssize_t got =
+          ::pread(fd_, buffer.data() + done, size - done, static_cast<off_t>(begin + done));
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) {
+        status = got < 0 ? ErrnoStatus(errno, "reading", part_)
+                         : DataLoss(part_.string() + " became shorter while it was written");
+        break;
+      }
+      done += static_cast<uint64_t>(got);
+    }
+    if (status.ok()) hash_->Update(buffer);
+    const std::lock_guard lock(mutex_);
+    is_hashing_ = false;
+    TESSERA_RETURN_IF_ERROR(status);
+    hashed_ = begin + size;
+  }
+}
+
+Result<std::string> PartialFile::Sha256Hex() {
+  TESSERA_CHECK(Missing().empty());
+  TESSERA_RETURN_IF_ERROR(HashSome(/*to_the_end=*/true));
+  TESSERA_CHECK(hashed_ == bytes_);
+  const std::unique_ptr<Sha256> hash = std::exchange(hash_, std::make_unique<Sha256>());
+  hashed_ = 0;
+  return hash->FinishHex();
+}
+
+Result<std::string> PartialFile::GitBlobHex() const {
+  TESSERA_ASSIGN_OR_RETURN(const auto mapping, MappedFile::Open(part_));
+  return tessera::GitBlobHex(mapping->bytes());
+}
+
+Status PartialFile::Restart() {
+  const std::lock_guard lock(mutex_);
+  present_.Clear();
+  hashed_ = 0;
+  hash_ = std::make_unique<Sha256>();
+  unsynced_ = 0;
+  TESSERA_RETURN_IF_ERROR(StartJournal({bytes_, validator_, {}, {}}));
+  if (::ftruncate(fd_, 0) != 0) return ErrnoStatus(errno, "emptying", part_);
+  return {};
+}
+
+Status PartialFile::Publish() {
+  if (::fdatasync(fd_) != 0) return ErrnoStatus(errno, "syncing", part_);
+  if (::rename(part_.c_str(), target_.c_str()) != 0)
+    return ErrnoStatus(errno, "renaming to", target_);
+  TESSERA_RETURN_IF_ERROR(SyncDirectory(target_.parent_path()));
+  // Nothing reads it any more; what cannot be removed is overwritten by the next download.
+  (void)::unlink(journal_path_.c_str());
+  return {};
+}
+
+}  // namespace tessera::hub
