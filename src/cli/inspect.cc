@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
+#include "cli/inspect_diff.h"
 #include "cli/model_argument.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
@@ -28,6 +29,7 @@ struct Options {
   bool raw = false;
   bool json = false;
   bool verify = false;
+  std::string other;  // --diff
 };
 
 Status WriteBytes(ByteSpan bytes) {
@@ -75,7 +77,39 @@ Status InspectBundle(const Options& options) {
   return {};
 }
 
+/// Two of a kind, for what differs.
+Status Diff(const Options& options) {
+  const auto resolve = [&](const std::string& path) {
+    return ResolveModel(path, options.hub, /*cache_dir=*/"", ModelNeed::kWeights);
+  };
+  TESSERA_ASSIGN_OR_RETURN(const ResolvedModel first, resolve(options.path));
+  TESSERA_ASSIGN_OR_RETURN(const ResolvedModel second, resolve(options.other));
+  const bool is_bundle = first.kind == ModelKind::kBundle;
+  if (first.kind != second.kind)
+    return InvalidArgument(fmt::format(
+        "--diff compares two bundles or two parameter files; {} is a bundle, {} is none",
+        is_bundle ? options.path : options.other, is_bundle ? options.other : options.path));
+  std::vector<Difference> differences;
+  if (is_bundle) {
+    const auto check =
+        options.verify ? bundle::Check::kEverything : bundle::Check::kSizesAndSmallFiles;
+    TESSERA_ASSIGN_OR_RETURN(const bundle::Bundle a, bundle::OpenBundle(first.path, check));
+    TESSERA_ASSIGN_OR_RETURN(const bundle::Bundle b, bundle::OpenBundle(second.path, check));
+    TESSERA_ASSIGN_OR_RETURN(differences, DiffBundles(a, b));
+  } else {
+    TESSERA_ASSIGN_OR_RETURN(const auto a, formats::Open(first.path, /*with_ranks=*/true));
+    TESSERA_ASSIGN_OR_RETURN(const auto b, formats::Open(second.path, /*with_ranks=*/true));
+    differences = DiffParameters(a, b);
+    TESSERA_RETURN_IF_ERROR(a.CheckIntact());
+    TESSERA_RETURN_IF_ERROR(b.CheckIntact());
+  }
+  fmt::print("{}",
+             options.json ? json::SerializePretty(DiffReport(differences)) : DiffText(differences));
+  return {};
+}
+
 Status Inspect(Options options) {
+  if (!options.other.empty()) return Diff(options);
   const ModelNeed need = options.dump.empty() ? ModelNeed::kHeaders : ModelNeed::kWeights;
   TESSERA_ASSIGN_OR_RETURN(const ResolvedModel model,
                            ResolveModel(options.path, options.hub, /*cache_dir=*/"", need));
@@ -101,6 +135,9 @@ void AddInspect(CLI::App* app, Context* context) {
   CLI::Option* dump = verb->add_option("--dump", options->dump,
                                        "Write this tensor as float32 little-endian to stdout");
   verb->add_flag("--raw", options->raw, "With --dump: the stored bytes instead")->needs(dump);
+  verb->add_option("--diff", options->other,
+                   "Of two bundles or two parameter files: what differs, with both values")
+      ->excludes(dump);
   verb->add_flag("--json", options->json, "Facts as JSON on stdout");
   verb->add_flag("--verify", options->verify,
                  "Of a bundle: check the hash of every file, parameters too");

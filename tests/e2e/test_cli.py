@@ -53,7 +53,6 @@ def test_text_verbs_say_it_too(verb: str) -> None:
     (("serve", HF, "--device", "hip"), "runs IREE programs"),
     (("serve", HF, "--program", "p"), "stand beside MODEL"),
     (("serve", "--program", "p", "--tokenizer_json", "t"), "missing: --model_config, --parameters"),
-    (("compile", HF, "--offline"), "--offline: not built yet"),
     (("compile", HF, "--bs-decode", "0"), '"0": expected whole numbers from 1 to 1048576'),
     (("run", HF, "--cache-type-k", "q8_0"), "--cache-type-k: name it --kv-dtype"),
     (("run", HF, "--kv-memory", "much"), '"much" is no size'),

@@ -98,3 +98,29 @@ def test_a_bundle_is_not_made_again(tmp_path: Path) -> None:
     done = tessera("run", bundle, "--ensure-export", "-p", "a")
     assert done.returncode == 1
     assert f"is a bundle: name {HF} instead" in done.stderr.decode()
+
+
+def test_differences_of_bundles_are_named(tmp_path: Path) -> None:
+    first, _ = compile_tiny(tmp_path)
+    second, _ = compile_tiny(tmp_path, "--max-seq-len", "64")
+    third, _ = compile_tiny(tmp_path, "--quantize", "q8_0")
+
+    def diff(a: Path, b: Path, *args: str) -> str:
+        done = tessera("inspect", a, "--diff", b, *args)
+        assert done.returncode == 0, done.stderr.decode()
+        return done.stdout.decode()
+
+    assert diff(first, first) == "no difference\n"
+    said = diff(first, second)
+    for line in ("manifest.options.max_seq_len: 1024 -> 64\n", "config.max_seq_len: 1024 -> 64\n",
+                 "program.dims.max_seq_len: 1024 -> 64\n"):
+        assert line in said, said
+    assert "parameters." not in said
+    report = json.loads(diff(first, third, "--json"))
+    assert not report["same"]
+    found = {row["where"]: (row["from"], row["to"]) for row in report["differences"]}
+    assert found["manifest.quantization"] == ("source", "q8_0")
+    assert any(where.startswith("parameters.") for where in found)
+    done = tessera("inspect", first, "--diff", HF)
+    assert done.returncode == 1 and b"compares two bundles or two parameter files" in done.stderr
+    assert diff(HF, HF) == "no difference\n"
