@@ -112,9 +112,10 @@ void AddCompile(CLI::App* app, Context* context) {
     const CLI::Option* option = verb->get_option_no_throw(std::string(flag));
     return option != nullptr && option->count() > 0;
   };
-  CLI::Option* model = verb->add_option("MODEL", options->load.model,
-                                        "A repository (org/repo[@revision][:QUANT]), a folder or a "
-                                        "GGUF file; a bundle only to be copied");
+  CLI::Option* model =
+      verb->add_option("MODEL", options->load.model,
+                       "A repository (org/repo[@revision][:QUANT]), a folder, a "
+                       "GGUF file or a dataset (.irpa); a bundle only to be copied");
   verb->add_option("--hf-model", options->load.model, "The same as MODEL")->excludes(model);
   verb->add_option("--cache-dir", options->load.cache_dir, "Where bundles are kept");
   AddHubOptions(verb, &options->load.hub);
@@ -128,6 +129,9 @@ void AddCompile(CLI::App* app, Context* context) {
   verb->add_option("--output-dev-artifacts-dir", options->dev_output,
                    "What a bug report needs beside the bundle: flags and inputs of "
                    "benchmark-module, the passes' decisions, versions, reproduce.sh");
+  verb->add_option("--emit-dataset", options->load.emit_dataset,
+                   "Also write the weights as a dataset that sharktank reads: FILE.irpa, or a "
+                   "folder; of several ranks FILE.rank0.irpa, ... beside it");
   verb->add_option("--quantize", compile.quantize,
                    "What float matrices become: none, q8_0, q6_k, q4_1, q4_k, q4_0")
       ->capture_default_str();

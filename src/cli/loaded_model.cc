@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/emit_dataset.h"
 #include "cli/environment.h"
 #include "cli/model_argument.h"
 #include "cli/progress.h"
@@ -34,9 +35,12 @@ constexpr std::string_view kTokenizerFilesVersion = "1";
 /// not give the same, is left out.
 Result<compiler::TokenizerFiles> MakeTokenizerFiles(const model::ModelSource& source) {
   compiler::TokenizerFiles files;
+  const auto* json = std::get_if<model::JsonTokenizer>(&source.tokenizer);
+  if (json != nullptr && json->json.empty())
+    return Fail(NotFound(fmt::format("{} has no tokenizer: put its tokenizer.json beside it",
+                                     source.path.string())));
   auto tokenizer = MakeTokenizer(source.tokenizer);
   if (!tokenizer.has_value()) return Fail(tokenizer.error().WithContext("the model's tokenizer"));
-  const auto* json = std::get_if<model::JsonTokenizer>(&source.tokenizer);
   files.json = json != nullptr ? json->json : (*tokenizer)->ToJson();
   auto table = text::MakeTokenizerTable(**tokenizer);
   if (table.has_value()) {
@@ -178,6 +182,12 @@ void RememberHashes(const ResolvedModel& resolved, const bundle::HashMemo& memo)
 Result<compiler::CompileReport> UseBundle(const std::string& folder, const LoadOptions& options) {
   TESSERA_ASSIGN_OR_RETURN(const bundle::Manifest manifest, bundle::LoadManifest(folder));
   TESSERA_RETURN_IF_ERROR(CheckAgainstBundle(manifest, options.compile, options.given));
+  if (!options.emit_dataset.empty())
+    return Fail(FailedPrecondition(fmt::format(
+        "--emit-dataset needs the weights as the repository has them, and {} is a bundle: name {} "
+        "instead",
+        folder,
+        manifest.source.repository.empty() ? "the repository" : manifest.source.repository)));
   if (options.compile.redo != compiler::CompileOptions::Redo::kNothing)
     return Fail(FailedPrecondition(fmt::format(
         "--ensure-export and --ensure-compile make a bundle again from its repository, and {} is a "
@@ -271,6 +281,12 @@ Result<compiler::CompileReport> EnsureBundle(const LoadOptions& options,
                                [&](const std::string& reason) { display.Say(reason); }));
   display.EndStage();
   for (const std::string& note : report.notes) Note("note: {}\n", note);
+  if (!options.emit_dataset.empty()) {
+    TESSERA_RETURN_IF_ERROR(
+        WriteDataset(options.emit_dataset, input.name, source, options.compile.tensor_parallel,
+                     [&](const compiler::Progress& progress) { display.Show(progress); }));
+    display.EndStage();
+  }
   if (on_compiled) TESSERA_RETURN_IF_ERROR(on_compiled(input, report));
   return report;
 }

@@ -37,6 +37,7 @@ struct LoadOptions {
   std::string bundle;         // The same as `model`, but must be a bundle.
   ModelParts parts;           // Precompiled; two of the three are empty.
   std::string cache_dir;      // Empty: CacheFolder().
+  std::string emit_dataset;   // Also write the model as a dataset here (emit_dataset.h).
   std::string chat_template;  // File that replaces the model's own template; empty: none.
   compiler::CompileOptions compile;
   FlagGiven given;               // Of the verb's flags; empty: none was.

@@ -28,7 +28,7 @@ ResolvedModel OnDisk(const std::string& path) {
 Status Absent(const std::string& model) {
   return NotFound(fmt::format(
       "{} is not there: expected a folder with config.json, tokenizer.json and safetensors, a "
-      ".gguf file, a bundle, or the name of a repository (org/repo)",
+      ".gguf file, a dataset (.irpa), a bundle, or the name of a repository (org/repo)",
       model));
 }
 
@@ -59,7 +59,8 @@ Result<ResolvedModel> Pull(const hub::RepositoryName& name, const HubOptions& op
 
 std::string ModelNameOf(const std::filesystem::path& path) {
   const std::filesystem::path whole = std::filesystem::weakly_canonical(path);
-  std::string name = whole.extension() == ".gguf" ? whole.stem() : whole.filename();
+  const bool is_file = whole.extension() == ".gguf" || whole.extension() == ".irpa";
+  std::string name = is_file ? whole.stem() : whole.filename();
   return EscapeNonUtf8(name.empty() ? "model" : name);
 }
 

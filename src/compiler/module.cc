@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "kernels/pack.h"
 
 namespace tessera::compiler {
 
@@ -25,6 +26,10 @@ RowRuns Slice(const RowRuns& runs, int64_t begin, int64_t count) {
   }
   TESSERA_CHECK(CountRows(slice) == count);
   return slice;
+}
+
+int64_t PaddedFfnColumns(int64_t columns) {
+  return kernels::GroupCount(columns) * kernels::kGroupRows;
 }
 
 }  // namespace tessera::compiler

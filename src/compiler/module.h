@@ -34,6 +34,9 @@ using RowRuns = std::vector<RowRun>;
 RowRuns Slice(const RowRuns& runs, int64_t begin, int64_t count);
 int64_t CountRows(const RowRuns& runs);
 
+/// Columns between a gated step and its projection: whole groups of the packed layout.
+int64_t PaddedFfnColumns(int64_t columns);
+
 /// How the bytes of one weight of the program are made from source tensors.
 struct Recipe {
   std::vector<std::string> sources;  // Names in the parameter index.

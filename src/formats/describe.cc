@@ -83,7 +83,7 @@ json::Object EntryToJson(const ParameterEntry& entry) {
   for (const int64_t dim : entry.shape.dims()) shape.emplace_back(dim);
   object.emplace("shape", std::move(shape));
   object.emplace("file", entry.file);
-  object.emplace("offset", entry.splat ? json::Value() : json::Value(entry.offset));
+  object.emplace("offset", entry.splat || entry.rows ? json::Value() : json::Value(entry.offset));
   object.emplace("bytes", entry.bytes);
   if (entry.splat) object.emplace("splat", SplatHex(*entry.splat));
   if (!entry.note.empty()) object.emplace("note", ValidUtf8(entry.note));
@@ -166,8 +166,9 @@ void AppendEntries(std::string& out, const ParameterIndex& index) {
   out += fmt::format("\n{:<{}}  {:<8}  {:<{}}  {:>14}  {:>14}{}\n", "name", name_width, "dtype",
                      "shape", shape_width, "offset", "bytes", several ? "  file" : "");
   for (const ParameterEntry& entry : index.entries()) {
-    const std::string offset =
-        entry.splat ? "splat " + SplatHex(*entry.splat) : fmt::format("{}", entry.offset);
+    const std::string offset = entry.splat  ? "splat " + SplatHex(*entry.splat)
+                               : entry.rows ? std::string("made")
+                                            : fmt::format("{}", entry.offset);
     out += fmt::format("{:<{}}  {:<8}  {:<{}}  {:>14}  {:>14}", Printable(entry.name), name_width,
                        entry.is_tensor ? tensor::Name(entry.dtype) : "blob", entry.shape.ToString(),
                        shape_width, offset, entry.bytes);

@@ -21,7 +21,8 @@ struct DescribeOptions {
 std::string DescribeText(const ParameterIndex& index, const DescribeOptions& options = {});
 
 /// {"files": [{"path", "format", "version"?, "alignment"?, "bytes", "metadata": {key: value}}],
-///  "tensors": [{"name", "dtype", "shape", "file", "offset" (null for a splat), "bytes",
+///  "tensors": [{"name", "dtype", "shape", "file", "offset" (null for a splat or made rows),
+///  "bytes",
 ///               "splat"? (hex), "note"?, "is_tensor"? (false for a blob)}],
 ///  "totals": {"files", "tensors", "elements", "bytes"}}
 /// A metadata array longer than options.array_items is

@@ -36,6 +36,21 @@ class Source {
   std::vector<std::byte> repeated_;
 };
 
+/// Row by row: what makes rows makes whole ones.
+Status DumpMadeRows(const ParameterEntry& entry, const ByteSink& sink, bool as_floats) {
+  TESSERA_ASSIGN_OR_RETURN(
+      const uint64_t row_bytes,
+      tensor::RowBytes(entry.dtype, static_cast<uint64_t>(entry.shape.columns())));
+  std::vector<std::byte> row(row_bytes);
+  std::vector<float> floats(as_floats ? static_cast<size_t>(entry.shape.columns()) : 0);
+  for (int64_t i = 0; i < entry.shape.rows(); ++i) {
+    TESSERA_RETURN_IF_ERROR(entry.rows->MakeRows(i, 1, row).WithContext(entry.name));
+    if (as_floats) TESSERA_RETURN_IF_ERROR(tensor::ToFloat(entry.dtype, row, floats));
+    TESSERA_RETURN_IF_ERROR(sink(as_floats ? std::as_bytes(std::span(floats)) : ByteSpan(row)));
+  }
+  return {};
+}
+
 }  // namespace
 
 Status DumpFloats(const ParameterIndex& index, const ParameterEntry& entry, const ByteSink& sink) {
@@ -47,6 +62,7 @@ Status DumpFloats(const ParameterIndex& index, const ParameterEntry& entry, cons
                                      tensor::Name(entry.dtype)));
   TESSERA_ASSIGN_OR_RETURN(const uint64_t piece_bytes,
                            tensor::RowBytes(entry.dtype, kPieceElements));
+  if (entry.rows != nullptr) return DumpMadeRows(entry, sink, /*as_floats=*/true);
   const Source source(index, entry, piece_bytes);
   const auto elements = static_cast<uint64_t>(entry.shape.elements());
   std::vector<float> floats(std::min(elements, kPieceElements));
@@ -61,6 +77,7 @@ Status DumpFloats(const ParameterIndex& index, const ParameterEntry& entry, cons
 }
 
 Status DumpBytes(const ParameterIndex& index, const ParameterEntry& entry, const ByteSink& sink) {
+  if (entry.rows != nullptr) return DumpMadeRows(entry, sink, /*as_floats=*/false);
   const Source source(index, entry, kPieceBytes);
   for (uint64_t offset = 0; offset < entry.bytes; offset += kPieceBytes)
     TESSERA_RETURN_IF_ERROR(

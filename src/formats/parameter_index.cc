@@ -33,17 +33,24 @@ const Metadata& ParameterIndex::metadata() const {
 }
 
 tensor::TensorView ParameterIndex::View(const ParameterEntry& entry) const {
-  TESSERA_CHECK(!entry.splat.has_value());
+  TESSERA_CHECK(!entry.splat.has_value() && entry.rows == nullptr);
   TESSERA_CHECK(entry.file < files_.size());
   return {entry.dtype, entry.shape, files_[entry.file].bytes.subspan(entry.offset, entry.bytes)};
 }
 
 void ParameterIndex::DoneWith(const ParameterEntry& entry, uint64_t offset, uint64_t size) const {
   const SourceFile& file = files_[entry.file];
-  if (file.mapping != nullptr && !entry.splat) file.mapping->DoneWith(entry.offset + offset, size);
+  if (file.mapping != nullptr && !entry.splat && entry.rows == nullptr)
+    file.mapping->DoneWith(entry.offset + offset, size);
 }
 
 Result<std::vector<std::byte>> ParameterIndex::Materialise(const ParameterEntry& entry) const {
+  if (entry.rows != nullptr) {
+    std::vector<std::byte> bytes(entry.bytes);
+    TESSERA_RETURN_IF_ERROR(
+        entry.rows->MakeRows(0, entry.shape.rows(), bytes).WithContext(entry.name));
+    return bytes;
+  }
   if (!entry.splat.has_value()) {
     const ByteSpan bytes = View(entry).bytes;
     return std::vector<std::byte>(bytes.begin(), bytes.end());

@@ -34,14 +34,28 @@ struct Splat {
   uint8_t pattern_bytes = 1;  // 1, 2, 4, 8 or 16
 };
 
+/// Makes the rows of an entry whose bytes stand in no file: planes of a dataset, shards, packed
+/// codes of a quantised repository. Immutable; any thread may call it. It keeps what it reads
+/// alive.
+class RowMaker {
+ public:
+  virtual ~RowMaker() = default;
+  /// Writes rows [first, first + count) of the entry, one after the other, in its dtype. `out` has
+  /// exactly their bytes; rows lie within the entry's shape.
+  virtual Status MakeRows(int64_t first, int64_t count, std::span<std::byte> out) const = 0;
+};
+
 struct ParameterEntry {
   std::string name;
   tensor::DType dtype = tensor::DType::kU8;
   tensor::Shape shape;  // Outermost first.
   uint32_t file = 0;    // Index into files().
-  uint64_t offset = 0;  // Absolute in the file; 0 for a splat.
+  uint64_t offset = 0;  // Absolute in the file; 0 for a splat and for made rows.
   uint64_t bytes = 0;
   std::optional<Splat> splat;
+  /// Set for rows that are made when they are read; `bytes` is what all of them would take. View()
+  /// cannot show them, Materialise() and MakeRows() can.
+  std::shared_ptr<const RowMaker> rows;
   /// What the format attaches to one entry: IRPA's per-entry metadata, otherwise empty.
   std::string note;
   /// False for bytes without type (an IRPA blob, such as a JSON document): dtype U8, shape [bytes].
@@ -68,13 +82,14 @@ class ParameterIndex {
   const ParameterEntry* Find(std::string_view name) const;
   /// Metadata of the first file; empty when there is no file.
   const Metadata& metadata() const;
-  /// Bytes in place; valid as long as the index. CHECKs that the entry is no splat.
+  /// Bytes in place; valid as long as the index. CHECKs that the entry's bytes are stored:
+  /// neither a splat nor made rows.
   tensor::TensorView View(const ParameterEntry& entry) const;
   /// Part of an entry's bytes has been read: they may leave this process's resident memory
   /// (MappedFile::DoneWith).
   void DoneWith(const ParameterEntry& entry, uint64_t offset, uint64_t size) const;
-  /// The bytes of an entry, splats repeated: for small entries and tests. kResourceExhausted past
-  /// kMaxSplatBytes, since a splat's size costs its file nothing.
+  /// The bytes of an entry, splats repeated, rows made: for small entries and tests.
+  /// kResourceExhausted past kMaxSplatBytes, since a splat's size costs its file nothing.
   Result<std::vector<std::byte>> Materialise(const ParameterEntry& entry) const;
   /// Sum over the entries, splats included (2^64 - 1 when they claim more).
   uint64_t total_bytes() const;

@@ -51,4 +51,14 @@ std::string FamilyNames() {
   return names;
 }
 
+void UseNamesOf(const formats::ParameterIndex& index, ModelConfig& config) {
+  const Family* family = FindFamily(config.family);
+  const auto has = [&](const WeightNames& names) {
+    return index.Find(names.Weight(names.embedding)) != nullptr;
+  };
+  if (family == nullptr || has(*family->hf_names) || !has(*family->gguf_names)) return;
+  config.naming = Naming::kGguf;
+  config.rope.style = family->gguf_rope_style;
+}
+
 }  // namespace tessera::model

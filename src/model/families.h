@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "formats/parameter_index.h"
 #include "model/model_config.h"
 #include "model/weight_names.h"
 
@@ -59,5 +60,8 @@ const Family* FindFamilyByModelType(std::string_view model_type);
 const Family* FindFamilyByGgufArchitecture(std::string_view architecture);
 /// "llama, mistral, qwen2, qwen3": for messages.
 std::string FamilyNames();
+
+/// Weights under GGUF's names beside a config.json: then q and k are stored as GGUF has them, too.
+void UseNamesOf(const formats::ParameterIndex& index, ModelConfig& config);
 
 }  // namespace tessera::model

@@ -39,13 +39,13 @@ Result<const Family*> ReadFamily(const formats::Metadata& metadata) {
 /// rope_freqs.weight: one divisor a pair. The only weight whose values are read here.
 Result<RopeDivisors> ReadDivisors(const ParameterIndex& index, const formats::ParameterEntry& entry,
                                   int64_t pairs) {
-  if (entry.shape != tensor::Shape{pairs} || entry.splat) {
+  if (entry.shape != tensor::Shape{pairs}) {
     return Fail(InvalidArgument(
         fmt::format("{} has shape {}, expected [{}]", entry.name, entry.shape.ToString(), pairs)));
   }
-  const tensor::TensorView view = index.View(entry);
+  TESSERA_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, index.Materialise(entry));
   std::vector<float> values(static_cast<size_t>(pairs));
-  TESSERA_RETURN_IF_ERROR(tensor::ToFloat(view.dtype, view.bytes, values).WithContext(entry.name));
+  TESSERA_RETURN_IF_ERROR(tensor::ToFloat(entry.dtype, bytes, values).WithContext(entry.name));
   return RopeDivisors{std::vector<double>(values.begin(), values.end())};
 }
 

@@ -12,13 +12,13 @@ Result<std::span<const float>> IndexWeights::Load(const std::string& name,
   const auto found = loaded_.find(name);
   const formats::ParameterEntry* entry = index_.Find(name);
   if (entry == nullptr) return Fail(NotFound(fmt::format("no weight {}", name)));
-  if (entry->shape != shape) {
+  if (!tensor::SameButForLeadingOnes(entry->shape, shape)) {
     return Fail(InvalidArgument(fmt::format("weight {} has shape {}, expected {}", name,
                                             entry->shape.ToString(), shape.ToString())));
   }
   if (found != loaded_.end()) return std::span<const float>(found->second);
   std::vector<float> values(static_cast<size_t>(shape.elements()));
-  if (entry->splat) {
+  if (entry->splat || entry->rows != nullptr) {
     TESSERA_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, index_.Materialise(*entry));
     TESSERA_RETURN_IF_ERROR(tensor::ToFloat(entry->dtype, bytes, values).WithContext(name));
   } else {

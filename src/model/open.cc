@@ -5,60 +5,33 @@
 
 #include "base/check.h"
 #include "base/json.h"
+#include "formats/irpa/dataset.h"
 #include "formats/open.h"
 #include "model/chat_templates.h"
+#include "model/dataset_source.h"
+#include "model/families.h"
 #include "model/generation_defaults.h"
 #include "model/gguf_config.h"
 #include "model/gguf_tokenizer.h"
 #include "model/hf_config.h"
 #include "model/limits.h"
+#include "model/repository_texts.h"
 #include "model/special_tokens.h"
-#include "model/text_sources.h"
 
 namespace tessera::model {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// A JSON file of `folder`; its text goes to `source.files`. Null when an optional one is absent.
-Result<json::Value> TakeJsonFile(const fs::path& folder, ModelSource& source, std::string_view name,
-                                 uint64_t max_bytes, bool required) {
-  const fs::path path = folder / name;
-  TESSERA_ASSIGN_OR_RETURN(JsonFile file, required ? ReadJsonFile(path, max_bytes)
-                                                   : ReadOptionalJsonFile(path, max_bytes));
-  if (file.value.is_object()) source.files.push_back({std::string(name), std::move(file.text)});
-  return std::move(file.value);
-}
-
 /// A repository as Hugging Face has them; the weights are open already.
 Status OpenRepository(const fs::path& folder, ModelSource& source) {
   TESSERA_ASSIGN_OR_RETURN(const json::Value config,
                            TakeJsonFile(folder, source, "config.json", kMaxConfigBytes, true));
-  TESSERA_ASSIGN_OR_RETURN(
-      const json::Value generation,
-      TakeJsonFile(folder, source, "generation_config.json", kMaxConfigBytes, false));
-  TESSERA_ASSIGN_OR_RETURN(
-      const json::Value tokenizer_config,
-      TakeJsonFile(folder, source, "tokenizer_config.json", kMaxTokenizerConfigBytes, false));
   Result<ModelConfig> model = ReadHfConfig(config.get_object());
   if (!model.has_value()) return std::move(model).error().WithContext("config.json");
   source.config = *std::move(model);
-  TESSERA_ASSIGN_OR_RETURN(TokenizerSource text, OpenTokenizer(folder / "tokenizer.json"));
-  const std::string& tokenizer = std::get<JsonTokenizer>(text.tokenizer).json;
-  TESSERA_ASSIGN_OR_RETURN(source.special_tokens,
-                           ReadHfSpecialTokens({.config = config.if_object(),
-                                                .generation = generation.if_object(),
-                                                .tokenizer_config = tokenizer_config.if_object(),
-                                                .tokenizer_json = &tokenizer},
-                                               source.config.vocab_size));
-  source.tokenizer = std::move(text.tokenizer);
-  TESSERA_ASSIGN_OR_RETURN(source.chat_templates,
-                           ReadHfChatTemplates(folder, tokenizer_config.if_object()));
-  if (generation.is_object()) {
-    TESSERA_ASSIGN_OR_RETURN(source.generation,
-                             ReadHfGeneration(generation.get_object(), source.warnings));
-  }
-  return {};
+  UseNamesOf(source.index, source.config);
+  return ReadRepositoryTexts(folder, &config.get_object(), source);
 }
 
 Status OpenGguf(ModelSource& source) {
@@ -81,7 +54,7 @@ Status OpenGguf(ModelSource& source) {
 Result<ModelSource> OpenModel(const fs::path& path) {
   ModelSource source;
   source.path = path;
-  TESSERA_ASSIGN_OR_RETURN(source.index, formats::Open(path));
+  TESSERA_ASSIGN_OR_RETURN(source.index, formats::Open(path, /*with_ranks=*/true));
   TESSERA_CHECK(!source.index.files().empty());
   std::error_code ignored;  // What cannot be examined is taken for a file.
   const fs::path folder = fs::is_directory(path, ignored) ? path : path.parent_path();
@@ -90,10 +63,14 @@ Result<ModelSource> OpenModel(const fs::path& path) {
     TESSERA_RETURN_IF_ERROR(OpenGguf(source).WithContext(path.string()));
     return source;
   }
+  if (formats::irpa::IsDataset(source.index)) {
+    TESSERA_RETURN_IF_ERROR(OpenDataset(folder, source).WithContext(path.string()));
+    return source;
+  }
   if (!IsPresent(folder / "config.json")) {
     return Fail(NotFound(fmt::format(
-        "{} has no config.json: a model is a GGUF, or a folder with config.json, tokenizer.json "
-        "and weights",
+        "{} has no config.json: a model is a GGUF, a sharktank dataset, or a folder with "
+        "config.json, tokenizer.json and weights",
         folder.string())));
   }
   TESSERA_RETURN_IF_ERROR(OpenRepository(folder, source).WithContext(folder.string()));

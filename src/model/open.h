@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one door to a model on disk: a GGUF file (or piece of a split one, or a folder with one) or a
-// folder as Hugging Face repositories have it (or one of its weight files). Gives everything that a
-// compiler needs; nothing of the repository is run, only headers and small files are read, weights
-// stay mapped.
+// The one door to a model on disk: a GGUF file (or piece of a split one, or a folder with one), a
+// sharktank dataset (X.irpa with its rank files, or a folder with one) or a folder as Hugging Face
+// repositories have it (or one of its weight files; an archive without blobs counts as one). Gives
+// everything that a compiler needs; nothing of the repository is run, only headers and small files
+// are read, weights stay mapped.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "base/json.h"
 #include "formats/parameter_index.h"
 #include "model/model_config.h"
 
@@ -86,6 +89,8 @@ struct ModelSource {
   GenerationDefaults generation;
   /// config.json, tokenizer_config.json, generation_config.json as they are; empty for a GGUF.
   std::vector<RepositoryFile> files;
+  /// The properties of a sharktank dataset; null for other sources.
+  std::shared_ptr<const json::Object> dataset_properties;
   /// Things a user should hear, one sentence each: a clamp, a key without effect on a default.
   std::vector<std::string> warnings;
 };

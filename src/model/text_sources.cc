@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include "base/file.h"
+#include "formats/irpa/dataset.h"
 #include "formats/open.h"
 #include "model/chat_templates.h"
+#include "model/dataset_source.h"
 #include "model/gguf_tokenizer.h"
 #include "model/limits.h"
 
@@ -17,6 +19,15 @@ namespace fs = std::filesystem;
 bool IsFolder(const fs::path& path) {
   std::error_code ignored;  // What cannot be examined is opened next, which says why.
   return fs::is_directory(path, ignored);
+}
+
+/// A dataset keeps a GGUF's metadata in its properties.
+Result<formats::ParameterIndex> OpenWithMetadata(const fs::path& path) {
+  TESSERA_ASSIGN_OR_RETURN(formats::ParameterIndex index, formats::Open(path));
+  if (!formats::irpa::IsDataset(index)) return index;
+  Result<formats::ParameterIndex> metadata = DatasetMetadata(index);
+  if (!metadata.has_value()) return Fail(std::move(metadata).error().WithContext(path.string()));
+  return metadata;
 }
 
 }  // namespace
@@ -45,10 +56,13 @@ Result<TokenizerSource> OpenTokenizer(const fs::path& path) {
     source.tokenizer = JsonTokenizer{std::move(text)};
     return source;
   }
-  TESSERA_ASSIGN_OR_RETURN(source.index, formats::Open(path));
-  if (source.index.files().front().format != formats::Format::kGguf)
-    return Fail(NotFound(fmt::format(
-        "{} has no tokenizer: expected a folder with tokenizer.json, or a GGUF", path.string())));
+  TESSERA_ASSIGN_OR_RETURN(source.index, OpenWithMetadata(path));
+  if (source.index.metadata().Find("tokenizer.ggml.model") == nullptr &&
+      source.index.files().front().format != formats::Format::kGguf)
+    return Fail(
+        NotFound(fmt::format("{} has no tokenizer: expected a folder with tokenizer.json, "
+                             "a GGUF, or a dataset made of one",
+                             path.string())));
   Result<GgufTokenizer> tokenizer = ReadGgufTokenizer(source.index.metadata());
   if (!tokenizer.has_value()) return Fail(tokenizer.error().WithContext(path.string()));
   source.tokenizer = *std::move(tokenizer);
@@ -66,7 +80,7 @@ Result<std::vector<NamedTemplate>> OpenChatTemplates(const fs::path& path) {
         ReadOptionalJsonFile(path / "tokenizer_config.json", kMaxTokenizerConfigBytes));
     return ReadHfChatTemplates(path, config.value.if_object());
   }
-  TESSERA_ASSIGN_OR_RETURN(const auto index, formats::Open(path));
+  TESSERA_ASSIGN_OR_RETURN(const auto index, OpenWithMetadata(path));
   return ReadGgufChatTemplates(index.metadata());
 }
 

@@ -39,7 +39,7 @@ graph::ValueId WeightLedger::Want(const std::string& name, const tensor::Shape& 
   const formats::ParameterEntry* entry = index_->Find(name);
   if (entry == nullptr) {
     missing_.push_back(name);
-  } else if (entry->shape != shape) {
+  } else if (!tensor::SameButForLeadingOnes(entry->shape, shape)) {
     misfits_.push_back(fmt::format("{} has shape {}, expected {}", name, entry->shape.ToString(),
                                    shape.ToString()));
   } else if (!tensor::CanConvertToFloat(entry->dtype)) {

@@ -37,4 +37,17 @@ std::string Shape::ToString() const {
   return fmt::format("[{}]", fmt::join(dims_, ","));
 }
 
+namespace {
+
+std::span<const int64_t> WithoutLeadingOnes(std::span<const int64_t> dims) {
+  while (dims.size() > 1 && dims.front() == 1) dims = dims.subspan(1);
+  return dims;
+}
+
+}  // namespace
+
+bool SameButForLeadingOnes(const Shape& a, const Shape& b) {
+  return std::ranges::equal(WithoutLeadingOnes(a.dims()), WithoutLeadingOnes(b.dims()));
+}
+
 }  // namespace tessera::tensor

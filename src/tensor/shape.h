@@ -40,4 +40,7 @@ class Shape {
   std::vector<int64_t> dims_;
 };
 
+/// [1,n] and [n] hold the same: dimensions of one before the others are not counted.
+bool SameButForLeadingOnes(const Shape& a, const Shape& b);
+
 }  // namespace tessera::tensor

@@ -60,6 +60,7 @@ class Fuser {
     TESSERA_ASSIGN_OR_RETURN(weights->ffn_norm, AddVector(Name("ffn_norm"), layer.ffn_norm.weight));
     TESSERA_RETURN_IF_ERROR(FuseGateUp(layer, weights));
     TESSERA_ASSIGN_OR_RETURN(weights->down, AddMatrix(Name("down"), {layer.down.weight}));
+    PadDown(weights->down);
     TESSERA_ASSIGN_OR_RETURN(weights->down_bias, AddBias(Name("down_bias"), layer.down));
     return {};
   }
@@ -125,24 +126,35 @@ class Fuser {
   }
 
   Status FuseGateUp(const MatchedLayer& layer, LayerWeights* weights) {
+    TESSERA_ASSIGN_OR_RETURN(auto pieces, PiecesOf({layer.gate.weight, layer.up.weight}));
+    for (Piece& piece : pieces) PadRows(&piece);
     if (!layer.join_gate_up) {
       const std::vector<std::string> all = {layer.gate.weight, layer.up.weight};
-      TESSERA_ASSIGN_OR_RETURN(weights->gate, AddMatrix(Name("gate"), layer.gate.weight, all));
-      TESSERA_ASSIGN_OR_RETURN(weights->up, AddMatrix(Name("up"), layer.up.weight, all));
+      weights->gate = AddMatrix(Name("gate"), pieces[0], all);
+      weights->up = AddMatrix(Name("up"), pieces[1], all);
       return {};
     }
-    TESSERA_ASSIGN_OR_RETURN(const auto pieces, PiecesOf({layer.gate.weight, layer.up.weight}));
     RowRuns runs;
     const int64_t rows = CountRows(pieces[0].order);
-    if (rows % kernels::kGroupRows != 0)
-      return Unimplemented(
-          fmt::format("{} gated columns are not a multiple of {}", rows, kernels::kGroupRows));
     for (int64_t row = 0; row < rows; row += kernels::kGroupRows) {
       Append(&runs, Slice(pieces[0].order, row, kernels::kGroupRows), 0);
       Append(&runs, Slice(pieces[1].order, row, kernels::kGroupRows), 1);
     }
     TESSERA_ASSIGN_OR_RETURN(weights->gate, AddPieces(Name("gate_up"), pieces, std::move(runs)));
     return {};
+  }
+
+  /// Gated columns come in whole groups: rows of zeros make columns of zeros, which `down` reads
+  /// with weights of zero. Formats of blocks have whole groups anyway.
+  static void PadRows(Piece* piece) {
+    const int64_t rows = CountRows(piece->order);
+    if (const int64_t missing = PaddedFfnColumns(rows) - rows; missing > 0)
+      piece->order.push_back({RowRun::kZeros, 0, missing, 1});
+  }
+  void PadDown(WeightIndex down) {
+    Weight& weight = m_.program.weights[static_cast<size_t>(down)];
+    weight.k = PaddedFfnColumns(weight.k);
+    weight.bytes = kernels::PackedBytes(weight.dtype, weight.n, weight.k);
   }
 
   std::string Name(std::string_view what) const { return fmt::format("{}.{}", name_, what); }
@@ -222,16 +234,20 @@ class Fuser {
   /// where they meet, BF16 is stored as F32, which holds it exactly.
   Result<WeightIndex> AddMatrix(std::string entry, const std::string& name,
                                 const std::vector<std::string>& beside) {
-    WeightFormat format = FormatOf(name);
+    TESSERA_ASSIGN_OR_RETURN(const Piece piece, PieceOf(name));
+    return AddMatrix(std::move(entry), piece, beside);
+  }
+
+  WeightIndex AddMatrix(std::string entry, const Piece& piece,
+                        const std::vector<std::string>& beside) {
+    WeightFormat format = FormatOf(piece.entry->name);
     for (const std::string& other : beside) {
       const WeightFormat& neighbour = FormatOf(other);
       if (format.dtype == DType::kBF16 &&
           (neighbour.dtype == DType::kF16 || neighbour.dtype == DType::kF32))
         format = {DType::kF32, "converted from BF16"};
     }
-    TESSERA_ASSIGN_OR_RETURN(const auto pieces, PiecesOf({name}));
-    RowRuns runs = pieces[0].order;
-    return AddPieces(std::move(entry), format, pieces, std::move(runs));
+    return AddPieces(std::move(entry), format, {piece}, piece.order);
   }
 
   Result<WeightIndex> AddVectorPieces(std::string entry, const std::vector<Piece>& pieces,

@@ -37,7 +37,7 @@ BufferKind KindFor(const Program& program, const std::vector<WeightIndex>& reade
 void LowerBuffers(Module* module) {
   Program& program = module->program;
   const bundle::Dims& d = program.dims;
-  const int64_t ffn = module->matched.layers[0].down.columns;
+  const int64_t ffn = PaddedFfnColumns(module->matched.layers[0].down.columns);
   std::vector<WeightIndex> outputs, downs;
   for (const LayerWeights& layer : module->weights.layers) {
     outputs.push_back(layer.output);

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "formats/irpa/python_json.h"
 #include "formats/irpa/reader.h"
 #include "formats/limits.h"
 
@@ -13,7 +14,6 @@ constexpr DatasetKeys kSharkKeys = {"__SHARK_DATASET__", "__SHARK_INFERENCE_TENS
                                     "__SHARK_SHARD_RANKS__", "SHARK_DATASET_VERSION"};
 constexpr DatasetKeys kAmdSharkKeys = {"__AMD_SHARK_DATASET__", "__AMD_SHARK_INFERENCE_TENSORS__",
                                        "__AMD_SHARK_SHARD_RANKS__", "AMD_SHARK_DATASET_VERSION"};
-constexpr int64_t kDatasetVersion = 1;
 
 std::optional<KeyGeneration> FindGeneration(const ParameterIndex& index) {
   for (const KeyGeneration generation : {KeyGeneration::kShark, KeyGeneration::kAmdShark})
@@ -99,6 +99,21 @@ Result<std::vector<int64_t>> ReadRanks(const ParameterIndex& index) {
 std::filesystem::path RankPath(const std::filesystem::path& path, int64_t rank) {
   return path.parent_path() /
          fmt::format("{}.rank{}{}", path.stem().string(), rank, path.extension().string());
+}
+
+std::vector<DatasetBlob> MakeBlobs(const json::Object& properties, int64_t ranks,
+                                   const json::Object& inference_tensors) {
+  constexpr int kIndent = 2;
+  const DatasetKeys& keys = Keys(KeyGeneration::kShark);
+  std::vector<DatasetBlob> blobs;
+  blobs.push_back({std::string(keys.properties), PythonJson(properties, kIndent)});
+  if (ranks > 1) {
+    json::Array list;
+    for (int64_t rank = 0; rank < ranks; ++rank) list.emplace_back(rank);
+    blobs.push_back({std::string(keys.shard_ranks), PythonJson(list, 0)});
+  }
+  blobs.push_back({std::string(keys.inference_tensors), PythonJson(inference_tensors, kIndent)});
+  return blobs;
 }
 
 Result<ParameterIndex> OpenWithRanks(const std::filesystem::path& path) {

@@ -26,6 +26,9 @@ struct DatasetKeys {
 };
 const DatasetKeys& Keys(KeyGeneration generation);
 
+/// Of "SHARK_DATASET_VERSION".
+inline constexpr int64_t kDatasetVersion = 1;
+
 struct Dataset {
   KeyGeneration generation = KeyGeneration::kShark;
   json::Object properties;
@@ -49,6 +52,17 @@ Result<std::vector<int64_t>> ReadRanks(const ParameterIndex& index);
 
 /// "dir/x.irpa" and 1 -> "dir/x.rank1.irpa".
 std::filesystem::path RankPath(const std::filesystem::path& path, int64_t rank);
+
+/// A blob of the archive that names the others.
+struct DatasetBlob {
+  std::string name;
+  std::string text;
+};
+
+/// The blobs in their order, last in the table, as sharktank writes them: properties, ranks (none
+/// for one file), inference tensors. The older generation's keys, which every reader knows.
+std::vector<DatasetBlob> MakeBlobs(const json::Object& properties, int64_t ranks,
+                                   const json::Object& inference_tensors);
 
 /// Opens an archive and, when it names ranks, its rank files after it.
 Result<ParameterIndex> OpenWithRanks(const std::filesystem::path& path);

@@ -38,15 +38,19 @@ Status RowSource::AddSource(const std::string& name) {
     if (entry == nullptr) return NotFound(fmt::format("parameter {}", name));
     source.entry = entry;
     source.dtype = entry->dtype;
-    if (entry->splat) {
+    if (entry->splat || (entry->rows != nullptr && IsVector())) {
       TESSERA_ASSIGN_OR_RETURN(source.owned, index_.Materialise(*entry));
       source.bytes = source.owned;  // Moving a vector keeps its bytes in place.
+    } else if (entry->rows != nullptr) {
+      source.maker = entry->rows;
     } else {
       source.bytes = index_.View(*entry).bytes;
     }
     TESSERA_ASSIGN_OR_RETURN(
         source.row_bytes,
         tensor::RowBytes(source.dtype, static_cast<uint64_t>(entry->shape.columns())));
+    source.columns = entry->shape.columns();
+    source.rows = static_cast<uint64_t>(IsVector() ? entry->shape.elements() : entry->shape.rows());
   }
   sources_.push_back(std::move(source));
   return {};
@@ -60,13 +64,19 @@ Status RowSource::IndexRuns() {
     if (run.source == RowRun::kZeros) continue;
     const Source& source = sources_[static_cast<size_t>(run.source)];
     const auto last = static_cast<uint64_t>(run.first + (run.count - 1) * run.step);
-    const uint64_t rows = IsVector() ? ElementsOf(source.dtype, source.bytes)
-                                     : source.bytes.size() / source.row_bytes;
-    if (last >= rows)
-      return DataLoss(
-          fmt::format("weight {}: row {} of a source with {} rows", weight_.entry, last, rows));
+    if (last >= source.rows)
+      return DataLoss(fmt::format("weight {}: row {} of a source with {} rows", weight_.entry, last,
+                                  source.rows));
   }
   return {};
+}
+
+Result<ByteSpan> RowSource::SourceRow(const Source& source, uint64_t at,
+                                      std::vector<std::byte>* scratch) {
+  if (source.maker == nullptr) return source.bytes.subspan(at * source.row_bytes, source.row_bytes);
+  scratch->resize(source.row_bytes);
+  TESSERA_RETURN_IF_ERROR(source.maker->MakeRows(static_cast<int64_t>(at), 1, *scratch));
+  return ByteSpan(*scratch);
 }
 
 Result<const std::byte*> RowSource::Row(int64_t row, std::vector<std::byte>* scratch) const {
@@ -77,16 +87,23 @@ Result<const std::byte*> RowSource::Row(int64_t row, std::vector<std::byte>* scr
   if (run.source == RowRun::kZeros) return nullptr;
   const Source& source = sources_[static_cast<size_t>(run.source)];
   const auto at = static_cast<uint64_t>(run.first + (row - run_begin_[index]) * run.step);
-  const ByteSpan bytes = source.bytes.subspan(at * source.row_bytes, source.row_bytes);
-  if (source.dtype == weight_.dtype) return bytes.data();
+  const bool padded = source.columns < weight_.k;  // With zeros.
+  if (source.dtype == weight_.dtype && !padded) {
+    TESSERA_ASSIGN_OR_RETURN(const ByteSpan bytes, SourceRow(source, at, scratch));
+    return bytes.data();
+  }
+  std::vector<std::byte> made;
+  TESSERA_ASSIGN_OR_RETURN(const ByteSpan bytes, SourceRow(source, at, &made));
   const auto transcoding = tensor::TranscodingOf(source.dtype);
-  if (transcoding && transcoding->to == weight_.dtype) {
+  if (transcoding && transcoding->to == weight_.dtype && !padded) {
     TESSERA_ASSIGN_OR_RETURN(*scratch, tensor::Transcode(source.dtype, bytes));
     TESSERA_CHECK(scratch->size() == row_bytes_);
     return scratch->data();
   }
   std::vector<float> values(static_cast<size_t>(weight_.k));
-  TESSERA_RETURN_IF_ERROR(tensor::ToFloat(source.dtype, bytes, values).WithContext(weight_.entry));
+  const auto stored = static_cast<size_t>(std::min(source.columns, weight_.k));
+  TESSERA_RETURN_IF_ERROR(tensor::ToFloat(source.dtype, bytes, std::span(values).first(stored))
+                              .WithContext(weight_.entry));
   if (tensor::CanFit(weight_.dtype)) {
     scratch->resize(row_bytes_);
     TESSERA_RETURN_IF_ERROR(

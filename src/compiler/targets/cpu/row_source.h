@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -39,7 +40,10 @@ class RowSource {
     tensor::DType dtype = tensor::DType::kF32;
     ByteSpan bytes;
     uint64_t row_bytes = 0;
-    std::vector<std::byte> owned;  // Of a splat.
+    std::vector<std::byte> owned;                    // Of a splat.
+    std::shared_ptr<const formats::RowMaker> maker;  // Instead of bytes.
+    int64_t columns = 0;
+    uint64_t rows = 0;  // Elements of a vector.
   };
 
   RowSource(const bundle::Weight& weight, const Recipe& recipe,
@@ -47,6 +51,8 @@ class RowSource {
       : weight_(weight), recipe_(recipe), index_(index) {}
   Status AddSource(const std::string& name);
   Status IndexRuns();
+  static Result<ByteSpan> SourceRow(const Source& source, uint64_t at,
+                                    std::vector<std::byte>* scratch);
   bool IsVector() const { return weight_.layout == bundle::WeightLayout::kRows && weight_.n == 1; }
 
   const bundle::Weight& weight_;
