@@ -32,11 +32,13 @@ constexpr auto kSpinBetweenRuns = std::chrono::microseconds(100);
 // Inside a step a worker that waits this many pauses yields once: when the machine has fewer free
 // CPUs than workers, the one we wait for must get to run.
 constexpr int kPausesBeforeYield = 4096;
+// The same when there are fewer CPUs than workers for sure.
+constexpr int kPausesWhenCrowded = 32;
 
 template <class Done>
-void SpinUntil(const Done& done) {
+void SpinUntil(int pauses_before_yield, const Done& done) {
   for (int pauses = 0; !done();) {
-    if (++pauses < kPausesBeforeYield) {
+    if (++pauses < pauses_before_yield) {
       Pause();
     } else {
       pauses = 0;
@@ -47,14 +49,18 @@ void SpinUntil(const Done& done) {
 
 }  // namespace
 
-Result<std::unique_ptr<ThreadPool>> ThreadPool::Make(int threads, std::vector<int> cpus) {
-  std::unique_ptr<ThreadPool> pool(new ThreadPool(threads, std::move(cpus)));
+Result<std::unique_ptr<ThreadPool>> ThreadPool::Make(int threads, std::vector<int> cpus,
+                                                     bool crowded) {
+  std::unique_ptr<ThreadPool> pool(new ThreadPool(threads, std::move(cpus), crowded));
   TESSERA_RETURN_IF_ERROR(pool->Start());
   return pool;
 }
 
-ThreadPool::ThreadPool(int threads, std::vector<int> cpus)
-    : size_(threads), cpus_(std::move(cpus)), arrivals_(static_cast<size_t>(threads)) {
+ThreadPool::ThreadPool(int threads, std::vector<int> cpus, bool crowded)
+    : size_(threads),
+      pauses_before_yield_(crowded ? kPausesWhenCrowded : kPausesBeforeYield),
+      cpus_(std::move(cpus)),
+      arrivals_(static_cast<size_t>(threads)) {
   TESSERA_CHECK(threads >= 1);
 }
 
@@ -91,7 +97,8 @@ void ThreadPool::Run(const std::function<void(int)>& function) {
   generation_.value.notify_all();
   function(0);
   const auto others = static_cast<uint32_t>(size_ - 1);
-  SpinUntil([&] { return finished_.value.load(std::memory_order_acquire) == others; });
+  SpinUntil(pauses_before_yield_,
+            [&] { return finished_.value.load(std::memory_order_acquire) == others; });
   function_ = nullptr;
 }
 
@@ -100,7 +107,8 @@ void ThreadPool::Barrier(int worker) {
   const uint64_t barrier = mine.load(std::memory_order_relaxed) + 1;
   mine.store(barrier, std::memory_order_release);
   for (const Arrival& other : arrivals_)
-    SpinUntil([&] { return other.barriers.load(std::memory_order_acquire) >= barrier; });
+    SpinUntil(pauses_before_yield_,
+              [&] { return other.barriers.load(std::memory_order_acquire) >= barrier; });
 }
 
 void ThreadPool::Loop(int worker) {

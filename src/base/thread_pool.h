@@ -26,8 +26,10 @@ class ThreadPool {
  public:
   /// Starts `threads` - 1 workers, at least 0. `cpus` names the CPU to pin each worker to (index =
   /// worker); empty or too short = not pinned. The caller's thread is pinned by PinCaller() only.
-  /// kResourceExhausted when the system gives no more threads; those started are ended.
-  static Result<std::unique_ptr<ThreadPool>> Make(int threads, std::vector<int> cpus);
+  /// kResourceExhausted when the system gives no more threads; those started are ended. `crowded`:
+  /// there are fewer CPUs than workers, so one that waits gives its CPU away at once.
+  static Result<std::unique_ptr<ThreadPool>> Make(int threads, std::vector<int> cpus,
+                                                  bool crowded = false);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
@@ -53,11 +55,12 @@ class ThreadPool {
     std::atomic<uint32_t> value{0};
   };
 
-  ThreadPool(int threads, std::vector<int> cpus);  // Without workers.
+  ThreadPool(int threads, std::vector<int> cpus, bool crowded);  // Without workers.
   Status Start();
   void Loop(int worker);
 
   const int size_;
+  const int pauses_before_yield_;
   std::vector<int> cpus_;
   std::vector<std::thread> threads_;
   const std::function<void(int)>* function_ = nullptr;

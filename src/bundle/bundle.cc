@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <system_error>
 
 #include "base/file.h"
@@ -77,7 +78,47 @@ Status CheckIsBundle(const fs::path& folder) {
                               kManifestFile));
 }
 
-Result<Bundle> OpenBundle(const fs::path& folder, Check check) {
+std::vector<std::string> ArchiveNames(int64_t ranks) {
+  std::vector<std::string> names = {std::string(kParametersFile)};
+  for (int64_t rank = 0; ranks > 1 && rank < ranks; ++rank)
+    names.push_back(RankFile(kParametersFile, rank));
+  return names;
+}
+
+namespace {
+
+/// What the ranks run, all or one of them; their weights must be in the index.
+Result<std::vector<RankProgram>> RanksOf(const Program& program, int64_t ranks,
+                                         std::optional<int64_t> rank,
+                                         const formats::ParameterIndex& index) {
+  // Whether uneven shares were allowed was decided when the bundle was made.
+  TESSERA_ASSIGN_OR_RETURN(const std::vector<RankShare> shares, PlanShares(program, ranks, true));
+  std::vector<RankProgram> all;
+  for (int64_t i = rank.value_or(0); i < (rank ? *rank + 1 : ranks); ++i) {
+    TESSERA_ASSIGN_OR_RETURN(RankProgram part, MakeRankProgram(program, shares, i));
+    TESSERA_RETURN_IF_ERROR(VerifyArchive(part.program, index));
+    all.push_back(std::move(part));
+  }
+  return all;
+}
+
+}  // namespace
+
+Result<Archives> OpenArchives(const Program& program, const fs::path& folder, int64_t ranks,
+                              std::optional<int64_t> rank) {
+  if (rank && (*rank < 0 || *rank >= ranks))
+    return Fail(InvalidArgument(fmt::format("rank {} of a bundle for tp{}", *rank, ranks)));
+  std::vector<fs::path> files;
+  for (const std::string& name : ArchiveNames(ranks))
+    if (!rank || name == kParametersFile || name == RankFile(kParametersFile, *rank))
+      files.push_back(folder / name);
+  Archives archives;
+  TESSERA_ASSIGN_OR_RETURN(archives.index, formats::OpenAll(files));
+  TESSERA_ASSIGN_OR_RETURN(archives.ranks, RanksOf(program, ranks, rank, archives.index));
+  return archives;
+}
+
+Result<Bundle> OpenBundle(const fs::path& folder, Check check, std::optional<int64_t> rank) {
   TESSERA_RETURN_IF_ERROR(CheckIsBundle(folder));
   Bundle bundle;
   bundle.folder = folder;
@@ -86,16 +127,26 @@ Result<Bundle> OpenBundle(const fs::path& folder, Check check) {
     return Fail(
         Unimplemented(fmt::format("bundle {} is for target {}; this program runs cpu bundles",
                                   folder.string(), bundle.manifest.target)));
-  for (const std::string_view name : {kConfigFile, kProgramFile, kParametersFile})
+  std::vector<std::string> needed = ArchiveNames(bundle.manifest.tensor_parallel);
+  needed.emplace_back(kConfigFile);
+  needed.emplace_back(kProgramFile);
+  for (const std::string& name : needed)
     if (bundle.manifest.FindFile(name) == nullptr)
       return Fail(DataLoss(fmt::format("bundle {}: its manifest lacks {}", folder.string(), name)));
-  TESSERA_RETURN_IF_ERROR(VerifyFiles(folder, bundle.manifest, check));
+  Manifest wanted = bundle.manifest;
+  if (rank)
+    std::erase_if(wanted.files, [&](const FileRecord& file) {
+      return file.name.starts_with("model.rank") && file.name != RankFile(kParametersFile, *rank);
+    });
+  TESSERA_RETURN_IF_ERROR(VerifyFiles(folder, wanted, check));
   const std::string key = bundle.manifest.key;
   TESSERA_RETURN_IF_ERROR(ReadPair(folder / kProgramFile, folder / kConfigFile, &bundle));
   bundle.manifest.key = key;
-  TESSERA_ASSIGN_OR_RETURN(bundle.archive, formats::Open(folder / kParametersFile));
-  TESSERA_RETURN_IF_ERROR(
-      VerifyArchive(bundle.program, bundle.archive).WithContext(folder.string()));
+  Result<Archives> archives =
+      OpenArchives(bundle.program, folder, bundle.manifest.tensor_parallel, rank);
+  if (!archives.has_value()) return Fail(archives.error().WithContext(folder.string()));
+  bundle.ranks = std::move(archives->ranks);
+  bundle.archive = std::move(archives->index);
   return bundle;
 }
 
@@ -108,11 +159,18 @@ Result<Bundle> OpenParts(const Parts& parts) {
     TESSERA_ASSIGN_OR_RETURN(formats::ParameterIndex index, formats::Open(path));
     TESSERA_RETURN_IF_ERROR(bundle.archive.Join(std::move(index)).WithContext(path.string()));
   }
-  TESSERA_RETURN_IF_ERROR(
-      VerifyArchive(bundle.program, bundle.archive)
-          .WithContext(fmt::format(
-              "{}, {}", parts.program.string(),
-              parts.parameters.empty() ? "no parameters" : parts.parameters.front().string())));
+  // A config of ours says how many ranks it is for; others have one.
+  const auto& kv = bundle.config.paged_kv_cache;
+  const auto ranks =
+      kv ? std::max<int64_t>(1, std::ssize(kv->paged_kv_block_size_elements_per_device)) : 1;
+  bundle.manifest.tensor_parallel = ranks;
+  Result<std::vector<RankProgram>> programs =
+      RanksOf(bundle.program, ranks, std::nullopt, bundle.archive);
+  if (!programs.has_value())
+    return Fail(programs.error().WithContext(fmt::format(
+        "{}, {}", parts.program.string(),
+        parts.parameters.empty() ? "no parameters" : parts.parameters.front().string())));
+  bundle.ranks = *std::move(programs);
   return bundle;
 }
 

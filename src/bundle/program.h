@@ -25,8 +25,9 @@ inline constexpr int64_t kProgramVersion = 1;
 
 /// How a weight's bytes lie in the archive.
 enum class WeightLayout : uint8_t {
-  kPacked8,  // "p8": groups of eight output rows, interleaved for the matmul kernels.
-  kRows,     // "rows": row after row in the file's own format: vectors, untied embedding tables.
+  kPacked8,   // "p8": groups of eight output rows, interleaved for the matmul kernels.
+  kRows,      // "rows": row after row in the file's own format: vectors, untied embedding tables.
+  kSegments,  // "p8s": a p8 matrix for each segment of k, in their order. Of ranks only (shard.h).
 };
 
 /// Rows [row_begin, row_begin + rows) of a weight came from the source tensor of that name.

@@ -22,8 +22,9 @@ using json::Value;
 template <class T>
 using Words = std::pair<std::string_view, T>;
 
-constexpr std::array<Words<WeightLayout>, 2> kLayouts = {
-    {{"p8", WeightLayout::kPacked8}, {"rows", WeightLayout::kRows}}};
+constexpr std::array<Words<WeightLayout>, 3> kLayouts = {{{"p8", WeightLayout::kPacked8},
+                                                          {"rows", WeightLayout::kRows},
+                                                          {"p8s", WeightLayout::kSegments}}};
 constexpr std::array<Words<BufferKind>, 3> kKinds = {
     {{"f32", BufferKind::kFloat}, {"q8", BufferKind::kQuantised}, {"bf16", BufferKind::kBFloat16}}};
 constexpr std::array<Words<Activation>, 2> kActivations = {

@@ -3,10 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cmath>
 
 #include "bundle/limits.h"
 #include "bundle/manifest.h"
+#include "bundle/shard.h"
 
 namespace tessera::bundle {
 namespace {
@@ -63,6 +65,8 @@ Status VerifyWeight(const Weight& weight) {
       (in_blocks && (weight.k / weight.segments) % kQuantBlock != 0))
     return Wrong("weight {}: k {} does not divide into {} segments of whole blocks", weight.entry,
                  weight.k, weight.segments);
+  if (weight.layout == WeightLayout::kSegments)
+    return Wrong("weight {}: layout p8s is for the weights of one rank", weight.entry);
   if (weight.layout == WeightLayout::kRows && weight.segments != 1)
     return Wrong("weight {}: layout rows has no segments", weight.entry);
   return {};
@@ -317,11 +321,27 @@ Status VerifyProgram(const Program& program) {
   return VerifyFlow(program);
 }
 
+namespace {
+
+/// The file that an entry belongs into: "NAME.shard.3" is of rank 3.
+std::string ArchiveOf(const std::string& entry) {
+  const size_t shard = entry.rfind(kShardSuffix);
+  if (shard == std::string::npos) return std::string(kParametersFile);
+  int64_t rank = 0;
+  std::from_chars(entry.data() + shard + kShardSuffix.size(), entry.data() + entry.size(), rank);
+  return RankFile(kParametersFile, rank);
+}
+
+}  // namespace
+
 Status VerifyArchive(const Program& program, const formats::ParameterIndex& archive) {
   for (const Weight& weight : program.weights) {
     const formats::ParameterEntry* entry = archive.Find(weight.entry);
     const auto wrong = [&](const std::string& what) {
-      return DataLoss(fmt::format("{}: entry {} {}", kParametersFile, weight.entry, what));
+      const std::string file = entry == nullptr
+                                   ? ArchiveOf(weight.entry)
+                                   : archive.files()[entry->file].path.filename().string();
+      return DataLoss(fmt::format("{}: entry {} {}", file, weight.entry, what));
     };
     if (entry == nullptr) return wrong("is missing, program.json names it");
     if (entry->splat) return wrong("is a splat, expected bytes");

@@ -9,6 +9,7 @@
 #include "cli/dev_artifacts.h"
 #include "cli/loaded_model.h"
 #include "cli/number_list.h"
+#include "cli/rank_options.h"
 #include "cli/terminal.h"
 #include "cli/validators.h"
 #include "cli/verbs.h"
@@ -24,23 +25,12 @@ namespace {
 
 struct Options {
   LoadOptions load;
-  std::string sharding = "tp1";
   std::string output;
   std::string dev_output;
   std::string prefill_sizes = "1,4";
   std::string decode_sizes = "1,4,8";
   bool json = false;
 };
-
-/// "tp1" -> 1: the cpu target makes no other yet.
-Result<int64_t> ParseSharding(const std::string& mode) {
-  if (mode == "tp1") return 1;
-  if (mode.size() == 3 && mode.starts_with("tp") && mode[2] >= '2' && mode[2] <= '8')
-    return Fail(Unimplemented(
-        fmt::format("--sharding-mode {} is not built yet: the cpu target makes tp1 only", mode)));
-  return Fail(
-      InvalidArgument(fmt::format("--sharding-mode \"{:.40}\" is unknown; expected tp1", mode)));
-}
 
 /// The bundle, or its copy where the user wants one.
 Result<std::filesystem::path> Exported(const std::filesystem::path& bundle,
@@ -52,7 +42,6 @@ Result<std::filesystem::path> Exported(const std::filesystem::path& bundle,
 
 Status Compile(Options options) {
   compiler::CompileOptions& compile = options.load.compile;
-  TESSERA_ASSIGN_OR_RETURN(compile.tensor_parallel, ParseSharding(options.sharding));
   TESSERA_ASSIGN_OR_RETURN(compile.prefill_batch_sizes, ParseNumberList(options.prefill_sizes, 1));
   TESSERA_ASSIGN_OR_RETURN(compile.decode_batch_sizes, ParseNumberList(options.decode_sizes, 1));
   if (!options.dev_output.empty() && bundle::IsBundle(options.load.model))
@@ -121,9 +110,7 @@ void AddCompile(CLI::App* app, Context* context) {
   AddHubOptions(verb, &options->load.hub);
   verb->add_option("--compile-target", compile.target, "cpu, x86-64-v3 or x86-64-v4")
       ->capture_default_str();
-  verb->add_option("--sharding-mode", options->sharding,
-                   "Tensor parallelism: tp1 (the cpu target makes no other yet)")
-      ->capture_default_str();
+  AddRankOptions(verb, &compile);
   verb->add_option("--output-artifacts-dir", options->output,
                    "Copy the bundle here; an older bundle there is replaced");
   verb->add_option("--output-dev-artifacts-dir", options->dev_output,

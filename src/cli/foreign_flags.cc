@@ -13,8 +13,8 @@ struct ForeignFlag {
 
 constexpr ForeignFlag kForeignFlags[] = {
     // vLLM and SGLang.
-    {"--tensor-parallel-size -tp --tp --tp-size",
-     "not built yet: the cpu target runs one rank on all cores (tp1); leave it out"},
+    {"-tp --tp-size", "name it --tp N (or --tensor-parallel-size N)"},
+    {"--tensor-parallel-size --tp", "belongs to the verbs that make or run a bundle"},
     {"--pipeline-parallel-size -pp --data-parallel-size -dp --dp --dp-size",
      "not built yet: one process serves one copy of the model; start more processes on other "
      "ports"},

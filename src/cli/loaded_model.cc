@@ -10,6 +10,7 @@
 #include "cli/environment.h"
 #include "cli/model_argument.h"
 #include "cli/progress.h"
+#include "cli/rank_options.h"
 #include "cli/terminal.h"
 #include "cli/text_source.h"
 #include "cli/validators.h"
@@ -127,6 +128,7 @@ void AddCommonOptions(CLI::App* verb, LoadOptions* options) {
       ->capture_default_str();
   AddEnsureOptions(verb, &options->compile);
   AddDeviceOption(verb);
+  AddRankOptions(verb, &options->compile);
   verb->add_option("--threads", options->threads, "Threads (0 = one per physical core)")
       ->check(WholeNumber(0, 1024));
   verb->add_option(
@@ -324,6 +326,11 @@ Result<LoadedModel> LoadParts(const LoadOptions& options, const runtime::LoadOpt
       bundle::Bundle opened,
       bundle::OpenParts(
           {parts.program, parts.model_config, {parts.parameters.begin(), parts.parameters.end()}}));
+  const int64_t ranks = opened.manifest.tensor_parallel;
+  if (options.given("--tp") && options.compile.tensor_parallel != ranks)
+    return Fail(FailedPrecondition(
+        fmt::format("--tp {}, but {} and --parameters are made for tp{}; leave the flag out",
+                    options.compile.tensor_parallel, parts.program, ranks)));
   LoadedModel loaded;
   loaded.name = ModelNameOf(std::filesystem::absolute(parts.program).parent_path());
   loaded.fingerprint = fmt::format("tessera-{}-{}", TESSERA_VERSION, opened.manifest.key);
@@ -345,9 +352,9 @@ Result<LoadedModel> LoadBundle(const LoadOptions& options, const runtime::LoadOp
   loaded.name = manifest.model;
   loaded.fingerprint = fmt::format("tessera-{}-{}", TESSERA_VERSION, manifest.key);
   loaded.kv_model = fmt::format("tessera {}", TESSERA_VERSION);
-  for (const std::string_view name : {bundle::kProgramFile, bundle::kParametersFile})
-    if (const bundle::FileRecord* file = manifest.FindFile(name); file != nullptr)
-      loaded.kv_model += fmt::format(" {} {}", name, file->sha256);
+  for (const bundle::FileRecord& file : manifest.files)
+    if (file.name == bundle::kProgramFile || file.name.ends_with(".irpa"))
+      loaded.kv_model += fmt::format(" {} {}", file.name, file.sha256);
   TESSERA_ASSIGN_OR_RETURN(loaded.session, runtime::LoadSession(folder, load));
   TESSERA_RETURN_IF_ERROR(ReadDocuments(options, DocumentsOfBundle(folder), &loaded));
   return loaded;

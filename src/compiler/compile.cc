@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/utf8.h"
+#include "bundle/bundle.h"
 #include "bundle/hash_memo.h"
 #include "bundle/limits.h"
 #include "bundle/program_verify.h"
@@ -19,6 +20,7 @@
 #include "compiler/module.h"
 #include "compiler/pipeline.h"
 #include "compiler/targets/cpu/archive.h"
+#include "compiler/targets/cpu/shards.h"
 #include "compiler/weight_format.h"
 #include "formats/open.h"
 
@@ -46,9 +48,9 @@ Status CheckOptions(const CompileInput& input, const CompileOptions& options) {
       std::end(kCpuTargets))
     return Unimplemented(fmt::format("target \"{:.40}\" is not built in; expected {}",
                                      options.target, fmt::join(kCpuTargets, ", ")));
-  if (options.tensor_parallel != 1)
-    return Unimplemented(
-        fmt::format("tensor parallelism {}; the cpu target compiles tp1", options.tensor_parallel));
+  if (options.tensor_parallel < 1 || options.tensor_parallel > bundle::kMaxRanks)
+    return InvalidArgument(
+        fmt::format("tp{}: expected tp1 to tp{}", options.tensor_parallel, bundle::kMaxRanks));
   TESSERA_RETURN_IF_ERROR(CheckQuantize(options.quantize));
   if (options.page_tokens < 16 || options.page_tokens % 16 != 0 ||
       options.page_tokens > bundle::kMaxPageTokens)
@@ -232,14 +234,16 @@ Result<TokenizerFiles> MakeTokenizer(const CompileInput& input, const ProgressFn
 /// Stage export: the packed parameters and the tokenizer.
 Status Export(const CompileInput& input, const Module& module, bundle::BundleDraft* draft,
               const ProgressFn& progress, CompileReport* report) {
-  // First, before the long work: it may refuse the model.
+  // First, before the long work: these may refuse the model.
+  TESSERA_ASSIGN_OR_RETURN(const std::vector<Archive> archives, ArchivesOf(module));
   TESSERA_ASSIGN_OR_RETURN(const TokenizerFiles tokenizer, MakeTokenizer(input, progress));
   if (!tokenizer.note.empty()) report->notes.push_back(tokenizer.note);
-  TESSERA_ASSIGN_OR_RETURN(
-      FileRecord parameters,
-      WriteCpuArchive(module, draft->folder() / bundle::kParametersFile, progress));
-  report->parameter_bytes = parameters.bytes;
-  draft->Record(std::move(parameters));
+  TESSERA_ASSIGN_OR_RETURN(std::vector<FileRecord> records,
+                           WriteCpuArchives(*module.index, archives, draft->folder(), progress));
+  for (FileRecord& record : records) {
+    report->parameter_bytes += record.bytes;
+    draft->Record(std::move(record));
+  }
   return AddTokenizer(tokenizer, draft);
 }
 
@@ -254,11 +258,11 @@ Status LinkExport(const bundle::Store::Exported& exported, const Module& module,
   for (const FileRecord& file : exported.manifest.files) {
     if (!IsOfExport(file.name)) continue;
     TESSERA_RETURN_IF_ERROR(draft->Link(exported.folder, file));
-    if (file.name == bundle::kParametersFile) report->parameter_bytes = file.bytes;
+    if (file.name.ends_with(".irpa")) report->parameter_bytes += file.bytes;
   }
-  TESSERA_ASSIGN_OR_RETURN(const formats::ParameterIndex archive,
-                           formats::Open(draft->folder() / bundle::kParametersFile));
-  return bundle::VerifyArchive(module.program, archive).WithContext(exported.folder.string());
+  return StatusOf(
+             bundle::OpenArchives(module.program, draft->folder(), module.options.tensor_parallel))
+      .WithContext(exported.folder.string());
 }
 
 Status MakeBundle(const CompileInput& input, const CompileOptions& options, const BundleId& id,
@@ -309,6 +313,8 @@ Result<BundleId> MakeBundleId(const CompileInput& input, const CompileOptions& o
       {"decode_batch_sizes", fmt::format("{}", fmt::join(options.decode_batch_sizes, ","))}};
   if (options.quantize != "none")
     id.options[std::string(bundle::kQuantiserOption)] = kQuantiserVersion;
+  if (options.tensor_parallel > 1 && options.allow_uneven)
+    id.options[std::string(bundle::kAllowUnevenOption)] = "true";
   if (!input.tokenizer_version.empty()) id.options["tokenizer"] = input.tokenizer_version;
   if (!options.disabled_passes.empty())  // Absent otherwise: ordinary keys do not know of it.
     id.options["disabled_passes"] = fmt::format("{}", fmt::join(options.disabled_passes, ","));

@@ -56,8 +56,9 @@ struct CompileInput {
 };
 
 struct CompileOptions {
-  std::string target = "cpu";  // Also x86-64-v3 and x86-64-v4: the same program and layout.
-  int64_t tensor_parallel = 1;
+  std::string target = "cpu";   // Also x86-64-v3 and x86-64-v4: the same program and layout.
+  int64_t tensor_parallel = 1;  // Ranks: bundle/shard.h says how many a model divides into.
+  bool allow_uneven = false;    // Heads that do not divide are dealt unevenly.
   /// "none" keeps the formats of the source; others encode float matrices (weight_format.h).
   std::string quantize = "none";
   int64_t max_seq_len = 0;         // 0: the model's own context length.

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/documents.h"
 
+#include "base/check.h"
 #include "base/json.h"
 #include "bundle/manifest.h"
+#include "bundle/shard.h"
 #include "kernels/attention.h"
 
 namespace tessera::compiler {
@@ -84,8 +86,14 @@ bundle::ServingConfig MakeServingConfig(const Module& module) {
   const int64_t pages_of_one = (d.max_seq_len - 1) / d.page_tokens + 1;
   paged.device_block_count =
       module.options.device_block_count > 0 ? module.options.device_block_count : pages_of_one + 1;
-  const kernels::KvLayout layout{d.layers, d.kv_heads, d.head_dim, d.page_tokens};
-  paged.paged_kv_block_size_elements_per_device = {layout.PageBytes() / layout.ElementBytes()};
+  const auto elements = [&](int64_t kv_heads) {
+    const kernels::KvLayout layout{d.layers, kv_heads, d.head_dim, d.page_tokens};
+    return layout.PageBytes() / layout.ElementBytes();
+  };
+  const auto shares = bundle::PlanShares(module.program, module.options.tensor_parallel, true);
+  TESSERA_CHECK(shares.has_value());  // The archives were made of them.
+  for (const bundle::RankShare& share : *shares)
+    paged.paged_kv_block_size_elements_per_device.push_back(elements(share.kv_heads.size()));
   config.paged_kv_cache = std::move(paged);
   return config;
 }

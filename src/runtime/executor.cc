@@ -82,27 +82,34 @@ Activations Activations::From(int64_t row, int64_t column) const {
   return view;
 }
 
-Executor::Executor(const bundle::Program& program, std::vector<BoundWeight> weights, KvMemory* kv,
-                   const kernels::RowKernels& kernels, int64_t max_rows, ThreadPool* pool)
-    : program_(program),
+Executor::Executor(const bundle::RankProgram& program, std::vector<BoundWeight> weights,
+                   KvMemory* kv, const kernels::RowKernels& kernels, int64_t max_rows,
+                   ThreadPool* pool, const ExecutorPlace& place)
+    : rank_(program),
+      place_(place),
+      program_(program.program),
+      stream_(std::get<bundle::EmbedStep>(program_.steps.front().op).out),
       weights_(std::move(weights)),
       kv_(kv),
       kernels_(kernels),
       max_rows_(max_rows),
       pool_(pool),
-      segments_(SegmentsOf(program)),
-      gathered_(GatheredBuffers(program, segments_)),
-      workers_(static_cast<size_t>(pool->size())),
-      shares_(pool->size()) {}
+      segments_(runtime::SegmentsOf(program_)),
+      gathered_(GatheredBuffers(program_, segments_)),
+      workers_(static_cast<size_t>(place.workers > 0 ? place.workers : pool->size())),
+      shares_(static_cast<int>(workers_.size())) {}
 
-Result<std::unique_ptr<Executor>> Executor::Make(const bundle::Program& program,
+Result<std::unique_ptr<Executor>> Executor::Make(const bundle::RankProgram& program,
                                                  std::vector<BoundWeight> weights, KvMemory* kv,
                                                  const kernels::RowKernels& kernels,
-                                                 int64_t max_rows, ThreadPool* pool) {
+                                                 int64_t max_rows, ThreadPool* pool,
+                                                 const ExecutorPlace& place) {
+  TESSERA_CHECK(program.ranks == 1 || place.collective != nullptr);
   std::unique_ptr<Executor> executor(
-      new Executor(program, std::move(weights), kv, kernels, max_rows, pool));
-  for (const bundle::Rope& rope : program.ropes) {
-    TESSERA_ASSIGN_OR_RETURN(RopeCache cache, RopeCache::Make(rope, program.dims.max_seq_len));
+      new Executor(program, std::move(weights), kv, kernels, max_rows, pool, place));
+  for (const bundle::Rope& rope : program.program.ropes) {
+    TESSERA_ASSIGN_OR_RETURN(RopeCache cache,
+                             RopeCache::Make(rope, program.program.dims.max_seq_len));
     executor->ropes_.push_back(std::move(cache));
   }
   TESSERA_RETURN_IF_ERROR(executor->PlanMemory());
@@ -111,22 +118,43 @@ Result<std::unique_ptr<Executor>> Executor::Make(const bundle::Program& program,
   return executor;
 }
 
-Status Executor::PlanMemory() {
+/// Buffers, and what ranks of one process share, for which only the lead has room.
+void Executor::PlanShared() {
   const bundle::Dims& d = dims();
-  for (const bundle::Buffer& buffer : program_.buffers)
-    buffer_slots_.push_back(arena_.Add(BufferBytes(buffer.kind, max_rows_, buffer.columns)));
+  const auto add = [&](bool is_shared, uint64_t bytes) {
+    if (!is_shared) return arena_.Add(bytes);
+    return arena_.Add(place_.lead != nullptr ? 0 : bytes);
+  };
+  const auto floats = [&](int64_t columns) {
+    return BufferBytes(BufferKind::kFloat, max_rows_, columns);
+  };
   gathered_slots_.resize(program_.buffers.size());
   for (const bundle::BufferIndex index : gathered_)
-    gathered_slots_[static_cast<size_t>(index)] =
-        arena_.Add(BufferBytes(BufferKind::kFloat, max_rows_, columns(index)));
+    gathered_slots_[static_cast<size_t>(index)] = add(index == stream_, floats(columns(index)));
+  for (bundle::BufferIndex index = 0; index < std::ssize(program_.buffers); ++index) {
+    const bundle::Buffer& buffer = program_.buffers[static_cast<size_t>(index)];
+    buffer_slots_.push_back(
+        add(index == stream_, BufferBytes(buffer.kind, max_rows_, buffer.columns)));
+  }
+  logits_slot_ = add(true, floats(d.vocab_size));
+  hidden_slot_ = add(true, floats(d.hidden));
+  block_max_slot_ = add(true, floats(kernels::LogitBlocks(d.vocab_size)));
+}
+
+std::byte* Executor::BufferMemory(bundle::BufferIndex index, bool gathered) const {
+  const auto at = static_cast<size_t>(index);
+  const Executor& owner = index == stream_ ? shared() : *this;
+  gathered = gathered && gathered_slots_[at].has_value();
+  return owner.arena_.At(gathered ? *owner.gathered_slots_[at] : owner.buffer_slots_[at]);
+}
+
+Status Executor::PlanMemory() {
+  const bundle::Dims& d = dims();
+  PlanShared();
   uint64_t prepared = PreparedBytes(max_rows_, d.hidden);
   for (const bundle::Buffer& buffer : program_.buffers)
     prepared = std::max(prepared, PreparedBytes(max_rows_, buffer.columns));
   norm_slot_ = arena_.Add(prepared);
-  logits_slot_ = arena_.Add(BufferBytes(BufferKind::kFloat, max_rows_, d.vocab_size));
-  hidden_slot_ = arena_.Add(BufferBytes(BufferKind::kFloat, max_rows_, d.hidden));
-  block_max_slot_ =
-      arena_.Add(BufferBytes(BufferKind::kFloat, max_rows_, kernels::LogitBlocks(d.vocab_size)));
   // The tile must hold one KV head's keys and values, one attention tile of a whole group, and one
   // block of 32 gated columns (gate, up and product).
   const int64_t group_columns = d.heads / d.kv_heads * d.head_dim;
@@ -160,6 +188,9 @@ Status Executor::PlanWorkers() {
   }
   TESSERA_RETURN_IF_ERROR(arena_.Commit());
   for (size_t i = 0; i < workers_.size(); ++i) {
+    workers_[i].pool_index = place_.first_worker + static_cast<int>(i);
+    workers_[i].group_index = workers_[i].pool_index;
+    workers_[i].group_count = pool_->size();
     workers_[i].tile = arena_.As<float>(slots[i].tile);
     workers_[i].norm = arena_.At(slots[i].norm);
     workers_[i].attention = arena_.At(slots[i].attention);
@@ -168,12 +199,16 @@ Status Executor::PlanWorkers() {
   return {};
 }
 
-void Executor::Run(const StepRows& rows) {
+void Executor::Begin(const StepRows& rows) {
   TESSERA_CHECK(rows.rows() >= 1 && rows.rows() <= max_rows_);
   rows_ = &rows;
   for (RopeCache& rope : ropes_) rope.Extend(rows.last_position() + 1);
+}
+
+void Executor::Run(const StepRows& rows) {
+  Begin(rows);
   pool_->Run(phase_);
-  rows_ = nullptr;
+  End();
 }
 
 void Executor::RunSegments(int index) {
@@ -184,10 +219,10 @@ void Executor::RunSegments(int index) {
     worker->gathered = segment.wanted_only && fewer;
     worker->view = worker->gathered ? &rows_->wanted() : &rows_->all();
     if (worker->view->rows() == 0) continue;  // Nobody wants logits.
-    if (!first) pool_->Barrier(index);
+    if (!first) Barrier(*worker);
     first = false;
     worker->index = index;
-    worker->count = pool_->size();
+    worker->count = static_cast<int>(workers_.size());
     worker->row = 0;
     worker->rows = worker->view->rows();
     if (segment.strips && worker->view->has_strips()) {
@@ -202,7 +237,7 @@ void Executor::RunShared(const Segment& segment, Worker* worker) {
   // The attention that begins a segment does not touch what is gathered.
   if (worker->gathered && IsAttention(program_.steps[segment.begin])) Gather(*worker);
   for (size_t i = segment.begin; i < segment.end; ++i) {
-    if (i > segment.begin) pool_->Barrier(worker->index);
+    if (i > segment.begin) Barrier(*worker);
     RunStep(i, worker);
   }
 }
@@ -231,8 +266,9 @@ void Executor::RunStep(size_t step, Worker* worker) {
 }
 
 void Executor::Gather(const Worker& worker) const {
-  const Worker::Range share = worker.Share(worker.rows);
   for (const bundle::BufferIndex index : gathered_) {
+    const Worker::Range share =
+        index == stream_ ? worker.GroupShare(worker.rows) : worker.Share(worker.rows);
     const int64_t width = columns(index);
     float* out = floats(index, worker);
     for (int64_t row = share.begin; row < share.end; ++row) {
@@ -275,15 +311,13 @@ int64_t Executor::columns(bundle::BufferIndex index) const {
 
 float* Executor::floats(bundle::BufferIndex index, const Worker& worker) const {
   TESSERA_DCHECK(kind(index) == BufferKind::kFloat);
-  const auto at = static_cast<size_t>(index);
-  const bool gathered = worker.gathered && gathered_slots_[at].has_value();
-  float* buffer = arena_.As<float>(gathered ? *gathered_slots_[at] : buffer_slots_[at]);
+  auto* buffer = reinterpret_cast<float*>(BufferMemory(index, worker.gathered));
   return buffer + worker.row * columns(index);
 }
 
 const float* Executor::step_floats(bundle::BufferIndex index) const {
   TESSERA_DCHECK(kind(index) == BufferKind::kFloat);
-  return arena_.As<float>(buffer_slots_[static_cast<size_t>(index)]);
+  return reinterpret_cast<const float*>(BufferMemory(index, false));
 }
 
 Activations Executor::activations(bundle::BufferIndex index, const Worker& worker) const {
@@ -319,7 +353,7 @@ Activations Executor::Input(bundle::BufferIndex index, BufferKind kind, Worker* 
   if (share.begin < share.end)
     Convert(in.From(share.begin).x, width, width, share.end - share.begin,
             result.From(share.begin));
-  if (shared) pool_->Barrier(worker->index);
+  if (shared) Barrier(*worker);
   return result;
 }
 
@@ -357,7 +391,7 @@ Activations Executor::NormInput(bundle::BufferIndex in, const bundle::Norm& norm
   } else if (share.begin < share.end) {
     normalise(share.begin, share.begin, share.end - share.begin);
   }
-  if (shared) pool_->Barrier(worker->index);
+  if (shared) Barrier(*worker);
   return result;
 }
 
@@ -377,12 +411,17 @@ void Executor::NormFloats(bundle::BufferIndex in, const bundle::Norm& norm,
   args.row_end = 1;
   const kernels::RmsNormFn run = NormFor(kernels_, BufferKind::kFloat);
   const float* x = floats(in, worker);
-  const Worker::Range share = worker.Share(rows);
+  const Worker::Range share = worker.GroupShare(rows);
   for (int64_t i = share.begin; i < share.end; ++i) {
     args.x = x + (listed ? listed_rows[static_cast<size_t>(i)] : i) * hidden;
     args.out = out + i * hidden;
     run(args);
   }
+}
+
+SegmentSet Executor::SegmentsOf(bundle::WeightIndex index, int64_t rows) const {
+  const bundle::WeightSlice& slice = rank_.slices[static_cast<size_t>(index)];
+  return {slice.segments, rows * weight(index).n};
 }
 
 void Executor::Matmul(const BoundWeight& weight, const Activations& in, int64_t rows,
@@ -408,6 +447,16 @@ void Executor::Matmul(const BoundWeight& weight, const Activations& in, int64_t 
   worker->counters.weight_bytes +=
       static_cast<uint64_t>((group_end - group_begin) * weight.group_bytes);
   worker->counters.matmul_macs += static_cast<uint64_t>(rows * columns * weight.k);
+}
+
+void Executor::MatmulSegment(const BoundWeight& weight, int64_t segment, const Activations& in,
+                             int64_t rows, int64_t group_begin, int64_t group_end, float* out,
+                             int64_t ld_out, Worker* worker) const {
+  BoundWeight one = weight;
+  one.data += segment * weight.segment_bytes;
+  one.k = weight.k / weight.segments;
+  one.segments = 1;
+  Matmul(one, in, rows, group_begin, group_end, out, ld_out, worker);
 }
 
 int64_t Executor::TileColumns(int64_t rows, int64_t per_column, int64_t unit) const {

@@ -8,6 +8,10 @@
 // is computed by one kernel call in an order that does not depend on the split. That is the
 // determinism rule (docs: ARCHITECTURE, kernels/matmul.h).
 //
+// An executor may be one rank of a group (bundle/shard.h): it has its own program and workers, and
+// adds with the others what each computed apart (collective.h). Ranks of one process share the
+// residual stream, logits and hidden states: `lead`, rank 0's executor, has them.
+//
 // One owner thread calls Run. Memory is planned and reserved in Make.
 #pragma once
 
@@ -22,8 +26,10 @@
 #include "base/status.h"
 #include "base/thread_pool.h"
 #include "bundle/program.h"
+#include "bundle/shard.h"
 #include "kernels/catalog.h"
 #include "runtime/arena.h"
+#include "runtime/collective.h"
 #include "runtime/kv_memory.h"
 #include "runtime/rope_cache.h"
 #include "runtime/segments.h"
@@ -60,6 +66,10 @@ struct WorkCounters {
 struct alignas(64) Worker {
   int index = 0;  // Of those that share the rows; 0 of 1 when the rows are a strip.
   int count = 1;
+  int pool_index = 0;  // Of the pool.
+  // Of those that share the residual stream, logits and hidden states.
+  int group_index = 0;
+  int group_count = 1;
   bool alone = false;  // The rows are a strip.
   const RowView* view = nullptr;
   bool gathered = false;  // The view is StepRows::wanted().
@@ -81,18 +91,40 @@ struct alignas(64) Worker {
   Range ShareOf(int worker, int64_t units) const {
     return {units * worker / count, units * (worker + 1) / count};
   }
+  /// The same of what the workers of all ranks in this process share.
+  Range GroupShare(int64_t units) const {
+    if (alone) return Share(units);
+    return {units * group_index / group_count, units * (group_index + 1) / group_count};
+  }
+};
+
+class Executor;
+
+/// Where an executor stands in a group; alone by default.
+struct ExecutorPlace {
+  Collective* collective = nullptr;
+  const Executor* lead = nullptr;  // Null: it is the lead, or the only one of its process.
+  int first_worker = 0;            // Of the pool.
+  int workers = 0;                 // 0: all.
+  int64_t first_kv_head = 0;       // Where its heads are in the KV memory.
 };
 
 class Executor {
  public:
   /// `program` and the archive behind `weights` must outlive the executor.
-  static Result<std::unique_ptr<Executor>> Make(const bundle::Program& program,
+  static Result<std::unique_ptr<Executor>> Make(const bundle::RankProgram& program,
                                                 std::vector<BoundWeight> weights, KvMemory* kv,
                                                 const kernels::RowKernels& kernels,
-                                                int64_t max_rows, ThreadPool* pool);
+                                                int64_t max_rows, ThreadPool* pool,
+                                                const ExecutorPlace& place = {});
 
   /// Logits [logit_rows, vocab_size] are in logits() afterwards, their maxima in block_max().
   void Run(const StepRows& rows);
+  /// The same for one of several ranks, which share a pool: Begin for each, then every worker of
+  /// the pool runs RunWorker of its rank, then End for each.
+  void Begin(const StepRows& rows);
+  void RunWorker(int index) { RunSegments(index); }  // Of the rank's workers.
+  void End() { rows_ = nullptr; }
 
   std::span<const float> logits(int64_t rows) const;
   std::span<const float> block_max(int64_t rows) const;  // [rows, LogitBlocks(vocab_size)]
@@ -110,10 +142,19 @@ class Executor {
   const StepRows& rows() const { return *rows_; }
   const RopeCache& rope(int64_t index) const { return ropes_[static_cast<size_t>(index)]; }
   KvMemory& kv() const { return *kv_; }
-  float* logits_data() const { return arena_.As<float>(logits_slot_); }
-  float* block_max_data() const { return arena_.As<float>(block_max_slot_); }
-  float* hidden_data() const { return arena_.As<float>(hidden_slot_); }
+  /// The plane of the KV memory that holds a KV head of this rank.
+  int64_t KvPlane(int64_t layer, int64_t kv_head) const {
+    return kv_->Plane(layer, place_.first_kv_head + kv_head);
+  }
+  float* logits_data() const { return shared().arena_.As<float>(shared().logits_slot_); }
+  float* block_max_data() const { return shared().arena_.As<float>(shared().block_max_slot_); }
+  float* hidden_data() const { return shared().arena_.As<float>(shared().hidden_slot_); }
   WorkShares& shares() { return shares_; }
+  const bundle::RankProgram& rank() const { return rank_; }
+  Collective* collective() const { return place_.collective; }
+  /// The segments of a projection's weight, which is cut, with `rows` rows.
+  SegmentSet SegmentsOf(bundle::WeightIndex weight, int64_t rows) const;
+  void Barrier(const Worker& worker) { pool_->Barrier(worker.pool_index); }
 
   bundle::BufferKind kind(bundle::BufferIndex index) const;
   int64_t columns(bundle::BufferIndex index) const;
@@ -144,15 +185,21 @@ class Executor {
   /// out[r][..] = groups [begin, end) of the weight times rows [0, rows) of `in`.
   void Matmul(const BoundWeight& weight, const Activations& in, int64_t rows, int64_t group_begin,
               int64_t group_end, float* out, int64_t ld_out, Worker* worker) const;
+  /// The same with the sum over one segment of the inputs, of a weight whose segments lie apart.
+  void MatmulSegment(const BoundWeight& weight, int64_t segment, const Activations& in,
+                     int64_t rows, int64_t group_begin, int64_t group_end, float* out,
+                     int64_t ld_out, Worker* worker) const;
 
   /// Columns (a multiple of `unit`) that a tile of `rows` rows and `per_column` floats a column
   /// holds; at least one unit.
   int64_t TileColumns(int64_t rows, int64_t per_column, int64_t unit) const;
 
  private:
-  Executor(const bundle::Program& program, std::vector<BoundWeight> weights, KvMemory* kv,
-           const kernels::RowKernels& kernels, int64_t max_rows, ThreadPool* pool);
+  Executor(const bundle::RankProgram& program, std::vector<BoundWeight> weights, KvMemory* kv,
+           const kernels::RowKernels& kernels, int64_t max_rows, ThreadPool* pool,
+           const ExecutorPlace& place);
   Status PlanMemory();
+  void PlanShared();
   Status PlanWorkers();
   void RunSegments(int index);
   void RunShared(const Segment& segment, Worker* worker);
@@ -162,8 +209,14 @@ class Executor {
   std::byte* PreparedRows(int64_t rows, const Worker& worker) const;
   /// The worker's share of the rows at work, of every gathered buffer.
   void Gather(const Worker& worker) const;
+  const Executor& shared() const { return place_.lead != nullptr ? *place_.lead : *this; }
+  /// The memory of a buffer, or of its gathered rows.
+  std::byte* BufferMemory(bundle::BufferIndex index, bool gathered) const;
 
+  const bundle::RankProgram& rank_;
+  const ExecutorPlace place_;
   const bundle::Program& program_;
+  const bundle::BufferIndex stream_;  // The residual stream.
   const std::vector<BoundWeight> weights_;
   KvMemory* const kv_;
   const kernels::RowKernels kernels_;

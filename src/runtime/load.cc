@@ -12,8 +12,8 @@
 #include "bundle/bundle.h"
 #include "kernels/contract.h"
 #include "runtime/caller_pin.h"
-#include "runtime/executor.h"
 #include "runtime/limits.h"
+#include "runtime/rank_group.h"
 
 namespace tessera::runtime {
 namespace {
@@ -25,23 +25,22 @@ class CpuSession final : public Session {
   const ModelShape& shape() const override { return shape_; }
 
   Result<std::span<const float>> Step(std::span<const Chunk> chunks) override {
-    TESSERA_RETURN_IF_ERROR(rows_->Fill(chunks, pool_->size(), may_split_heads_));
     {
       const CallerPin pin(*pool_);
-      executor_->Run(*rows_);
+      TESSERA_RETURN_IF_ERROR(group_->Run(chunks));
     }
     TESSERA_RETURN_IF_ERROR(bundle_.archive.CheckIntact());
     ++steps_;
-    return executor_->logits(std::ssize(rows_->logit_rows()));
+    return group_->lead().logits(LogitRows());
   }
 
   std::span<const float> block_max() const override {
-    return executor_->block_max(std::ssize(rows_->logit_rows()));
+    return group_->lead().block_max(LogitRows());
   }
 
   std::span<const float> hidden() const override {
-    if (!rows_->wants_hidden()) return {};
-    return executor_->hidden(std::ssize(rows_->logit_rows()));
+    if (!group_->rows().wants_hidden()) return {};
+    return group_->lead().hidden(LogitRows());
   }
 
   int workers() const override { return pool_->size(); }
@@ -83,19 +82,20 @@ class CpuSession final : public Session {
   }
 
   SessionStats stats() const override {
-    const WorkCounters work = executor_->counters();
+    const WorkCounters work = group_->counters();
     return {.steps = steps_,
             .barriers = pool_->barriers(),
             .weight_bytes = work.weight_bytes,
             .kv_bytes = work.kv_bytes,
             .matmul_macs = work.matmul_macs,
             .attention_macs = work.attention_macs,
-            .scratch_bytes = executor_->scratch_bytes()};
+            .scratch_bytes = group_->scratch_bytes()};
   }
 
   std::vector<HeldMemory> memory() const override {
-    std::vector<HeldMemory> held{{"kv", {kv_->data(), kv_->bytes()}, false},
-                                 {"arena", executor_->scratch(), false}};
+    std::vector<HeldMemory> held{{"kv", {kv_->data(), kv_->bytes()}, false}};
+    for (const std::span<const std::byte> scratch : group_->scratch())
+      held.push_back({"arena", scratch, false});
     for (const formats::SourceFile& file : bundle_.archive.files())
       held.push_back({"weights", file.mapping->bytes(), true});
     return held;
@@ -103,15 +103,14 @@ class CpuSession final : public Session {
 
  private:
   explicit CpuSession(bundle::Bundle bundle) : bundle_(std::move(bundle)) {}
+  int64_t LogitRows() const { return std::ssize(group_->rows().logit_rows()); }
 
   bundle::Bundle bundle_;
   ModelShape shape_;
   std::unique_ptr<KvMemory> kv_;
   std::unique_ptr<ThreadPool> pool_;
-  std::unique_ptr<StepRows> rows_;
-  std::unique_ptr<Executor> executor_;
+  std::unique_ptr<RankGroup> group_;
   std::atomic<int64_t> next_task_{0};  // Of ForEach.
-  bool may_split_heads_ = false;
   uint64_t steps_ = 0;
 };
 
@@ -127,21 +126,18 @@ Status CheckOptions(const LoadOptions& options) {
   return {};
 }
 
-Result<std::unique_ptr<ThreadPool>> MakePool(const LoadOptions& options, const Topology& topology) {
-  const int threads = options.threads > 0 ? options.threads : topology.DefaultThreads();
+/// The same number of workers for each rank, one at the least.
+Result<std::unique_ptr<ThreadPool>> MakePool(const LoadOptions& options, int ranks,
+                                             const Topology& topology) {
+  const int wanted = options.threads > 0 ? options.threads : topology.DefaultThreads();
+  const int threads = std::max(1, wanted / ranks) * ranks;
+  const bool crowded = threads > static_cast<int>(topology.cores.size());
   std::vector<int> cpus;
   // More threads than cores: pinning would only put two on one core.
-  if (options.pin_threads && threads <= static_cast<int>(topology.cores.size()))
+  if (options.pin_threads && !crowded)
     for (int i = 0; i < threads; ++i) cpus.push_back(topology.cores[static_cast<size_t>(i)].cpu);
-  return ThreadPool::Make(threads, std::move(cpus));
-}
-
-/// Whether one query head's columns are whole blocks in every buffer that consists of blocks.
-bool MaySplitHeads(const bundle::Program& program) {
-  for (const bundle::Buffer& buffer : program.buffers)
-    if (buffer.kind != bundle::BufferKind::kFloat && program.dims.head_dim % kernels::kBlock != 0)
-      return false;
-  return true;
+  // Workers of ranks wait for each other in every layer; those without a core must get one soon.
+  return ThreadPool::Make(threads, std::move(cpus), crowded && ranks > 1);
 }
 
 Result<std::unique_ptr<Session>> CpuSession::Make(bundle::Bundle bundle,
@@ -160,16 +156,11 @@ Result<std::unique_ptr<Session>> CpuSession::Make(bundle::Bundle bundle,
     TESSERA_RETURN_IF_ERROR(CheckKvFits(options.kv, pages, kv_shape, topology.memory_available));
   TESSERA_ASSIGN_OR_RETURN(KvMemory kv, KvMemory::Make(dims, pages, options.kv_type));
   session->kv_ = std::make_unique<KvMemory>(std::move(kv));
-  TESSERA_ASSIGN_OR_RETURN(std::vector<BoundWeight> weights,
-                           BindWeights(program, session->bundle_.archive, isa));
-  TESSERA_ASSIGN_OR_RETURN(session->pool_, MakePool(options, topology));
   TESSERA_ASSIGN_OR_RETURN(
-      session->executor_,
-      Executor::Make(program, std::move(weights), session->kv_.get(),
-                     kernels::SelectRowKernels(isa), options.max_rows, session->pool_.get()));
-  session->rows_ = std::make_unique<StepRows>(dims, options.max_rows, session->kv_->pages(),
-                                              StripPolicyOf(program));
-  session->may_split_heads_ = MaySplitHeads(program);
+      session->pool_, MakePool(options, static_cast<int>(session->bundle_.ranks.size()), topology));
+  TESSERA_ASSIGN_OR_RETURN(
+      session->group_, RankGroup::Make(session->bundle_, session->kv_.get(), isa, options.max_rows,
+                                       session->pool_.get()));
   const int64_t page_bytes = session->kv_->layout().PageBytes();
   session->shape_ = {.vocab_size = dims.vocab_size,
                      .hidden_size = dims.hidden,

@@ -21,15 +21,18 @@ Result<kernels::MatmulFn> MatmulOf(const bundle::Weight& weight, int64_t rows, c
 }
 
 Status BindPacked(const bundle::Weight& weight, const Isa& isa, BoundWeight* bound) {
-  if (!kernels::CanPack(weight.dtype, weight.k))
+  const int64_t parts = weight.layout == bundle::WeightLayout::kSegments ? weight.segments : 1;
+  const int64_t k = weight.k / parts;
+  if (!kernels::CanPack(weight.dtype, k))
     return Unimplemented(fmt::format("weight {}: {} with {} inputs has no packed layout",
-                                     weight.entry, tensor::Name(weight.dtype), weight.k));
-  const int64_t expected = kernels::PackedBytes(weight.dtype, weight.n, weight.k);
+                                     weight.entry, tensor::Name(weight.dtype), k));
+  const int64_t expected = parts * kernels::PackedBytes(weight.dtype, weight.n, k);
   if (expected != weight.bytes)
     return DataLoss(fmt::format("weight {}: {} bytes, expected {} for packed {} [{},{}]",
                                 weight.entry, weight.bytes, expected, tensor::Name(weight.dtype),
                                 weight.n, weight.k));
-  bound->group_bytes = kernels::GroupBytes(weight.dtype, weight.k);
+  bound->group_bytes = kernels::GroupBytes(weight.dtype, k);
+  bound->segment_bytes = weight.bytes / parts;
   bound->input = bundle::InputKind(weight.dtype);
   TESSERA_ASSIGN_OR_RETURN(bound->one, MatmulOf(weight, 1, isa));
   TESSERA_ASSIGN_OR_RETURN(bound->many, MatmulOf(weight, 2, isa));
@@ -66,7 +69,7 @@ Result<std::vector<BoundWeight>> BindWeights(const bundle::Program& program,
     b.n = weight.n;
     b.k = weight.k;
     b.segments = weight.segments;
-    if (weight.layout == bundle::WeightLayout::kPacked8) {
+    if (weight.layout != bundle::WeightLayout::kRows) {
       TESSERA_RETURN_IF_ERROR(BindPacked(weight, isa, &b));
     } else {
       TESSERA_RETURN_IF_ERROR(CheckRows(weight));

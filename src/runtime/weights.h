@@ -23,7 +23,8 @@ struct BoundWeight {
   int64_t n = 0;
   int64_t k = 0;
   int64_t segments = 1;
-  int64_t group_bytes = 0;  // Packed: bytes of eight output rows.
+  int64_t group_bytes = 0;    // Packed: bytes of eight output rows.
+  int64_t segment_bytes = 0;  // Layout kSegments: of one of `segments` packed matrices.
   // Packed: what activations it reads.
   bundle::BufferKind input = bundle::BufferKind::kFloat;
   kernels::MatmulFn one = nullptr;   // Packed: for one row,

@@ -251,8 +251,8 @@ TEST_F(BundleTest, RefusesWhatTheTargetCannotDo) {
   compiler::CompileOptions options;
   options.target = "gfx942";
   EXPECT_THAT(error_of(options), HasSubstr("target \"gfx942\" is not built in"));
-  options = {}, options.tensor_parallel = 2;
-  EXPECT_THAT(error_of(options), HasSubstr("tensor parallelism 2"));
+  options = {}, options.tensor_parallel = 9;
+  EXPECT_THAT(error_of(options), HasSubstr("tp9: expected tp1 to tp8"));
   options = {}, options.quantize = "q3_z";
   EXPECT_THAT(error_of(options), HasSubstr("quantize \"q3_z\" is not known"));
   options = {}, options.page_tokens = 24;

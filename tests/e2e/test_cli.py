@@ -44,7 +44,8 @@ def test_text_verbs_say_it_too(verb: str) -> None:
 
 
 @pytest.mark.parametrize("args,says", [
-    (("serve", HF, "--tensor-parallel-size", "2"), "--tensor-parallel-size: not built yet"),
+    (("serve", HF, "-tp", "2"), "-tp: name it --tp N"),
+    (("serve", HF, "--tensor-parallel-size", "16"), '"16": expected tp1 to tp8'),
     (("serve", HF, "--gpu-memory-utilization=0.9"), "--kv-memory"),
     (("run", HF, "-ngl", "99"), "-ngl: all layers run on the CPU"),
     (("run", HF, "-c", "4096"), "-c: name it --max-seq-len"),
@@ -163,9 +164,9 @@ def test_plan_reads_a_bundle(bundle: Path) -> None:
         1, "plan", bundle, "--max-seq-len", "65")
 
 
-def test_tp1_is_the_only_sharding_for_now() -> None:
-    assert "--sharding-mode tp4 is not built yet: the cpu target makes tp1 only" in refused(
-        1, "compile", HF, "--sharding-mode", "tp4")
+def test_a_sharding_that_does_not_divide_names_those_that_do() -> None:
+    assert "tp3 does not divide this model's 8 heads over 4 KV heads; use tp1 or tp2" in refused(
+        1, "compile", HF, "--sharding-mode", "tp3")
 
 
 def test_a_window_never_shrinks_in_silence(bundle: Path, tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ class Attention {
     const Activations to = out_.From(item.range.row - worker_->row, column);
     const bool convert = to.kind != bundle::BufferKind::kFloat;
     args_.pages = item.range.pages;
-    args_.layer = ex_.kv().Plane(step_.layer, item.kv_head);
+    args_.layer = ex_.KvPlane(step_.layer, item.kv_head);
     args_.q = ex_.step_floats(step_.in) + item.range.source * args_.ldq + column;
     args_.start = item.range.start;
     args_.rows = item.range.rows;

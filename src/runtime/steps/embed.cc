@@ -25,7 +25,7 @@ void RunOp(Executor& ex, const bundle::EmbedStep& step, Worker* worker) {
   const BoundWeight& table = ex.weight(step.table);
   const auto columns = static_cast<size_t>(ex.columns(step.out));
   const auto scale = static_cast<float>(step.scale);
-  const Worker::Range share = worker->Share(worker->rows);
+  const Worker::Range share = worker->GroupShare(worker->rows);
   for (int64_t row = share.begin; row < share.end; ++row) {
     const std::span<float> out(ex.floats(step.out, *worker) + row * ex.columns(step.out), columns);
     LookUp(table, ex.rows().tokens()[worker->row + row], out);

@@ -14,8 +14,8 @@ namespace {
 // Blocks of columns consist of whole blocks of logits.
 static_assert(kUnitGroups * kernels::kGroupRows % kernels::kLogitBlock == 0);
 
-int64_t Units(const BoundWeight& weight) {
-  return (kernels::GroupCount(weight.n) + kUnitGroups - 1) / kUnitGroups;
+int64_t Units(int64_t columns) {
+  return (kernels::GroupCount(columns) + kUnitGroups - 1) / kUnitGroups;
 }
 
 }  // namespace
@@ -28,20 +28,29 @@ void RunOp(Executor& ex, const bundle::HeadStep& step, Worker* worker) {
   if (ex.rows().wants_hidden())
     ex.NormFloats(step.in, step.norm, wanted, ex.hidden_data(), *worker);
   const int64_t vocabulary = ex.dims().vocab_size;
-  const int64_t units = Units(weight);
+  const bundle::Interval own = ex.rank().vocabulary;  // In whole blocks of logits.
+  const int64_t first_group = ex.rank().head_row / kernels::kGroupRows;
+  const int64_t units = Units(own.size());
   const auto share_of = [&](int owner) { return worker->ShareOf(owner, units); };
   ForEachBlock(ex, worker, std::ssize(wanted), units, share_of, [&](const Block& b) {
     const int64_t begin = b.units.begin * kUnitGroups;
-    const int64_t end = std::min(b.units.end * kUnitGroups, kernels::GroupCount(weight.n));
-    const int64_t first = begin * kernels::kGroupRows;
-    ex.Matmul(weight, in.From(b.row), b.rows, begin, end,
+    const int64_t end = std::min(b.units.end * kUnitGroups, kernels::GroupCount(own.size()));
+    const int64_t first = own.begin + begin * kernels::kGroupRows;
+    ex.Matmul(weight, in.From(b.row), b.rows, first_group + begin, first_group + end,
               ex.logits_data() + b.row * vocabulary + first, vocabulary, worker);
-    const int64_t count = std::min(end * kernels::kGroupRows, vocabulary) - first;
+    const int64_t count = std::min(own.begin + end * kernels::kGroupRows, own.end) - first;
     for (int64_t row = b.row; row < b.row + b.rows; ++row)
       ex.kernels().block_max(ex.logits_data() + row * vocabulary + first, count,
                              ex.block_max_data() + row * kernels::LogitBlocks(vocabulary) +
                                  first / kernels::kLogitBlock);
   });
+  if (ex.collective() == nullptr) return;
+  const bundle::RankProgram& rank = ex.rank();
+  ex.collective()->Gather({ex.logits_data(), std::ssize(wanted), vocabulary, rank.logit_begins},
+                          worker->pool_index);
+  ex.collective()->Gather({ex.block_max_data(), std::ssize(wanted),
+                           kernels::LogitBlocks(vocabulary), rank.block_begins},
+                          worker->pool_index);
 }
 
 }  // namespace tessera::runtime

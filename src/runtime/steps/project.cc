@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shares groups of output columns; whoever computes columns adds them to the residual stream.
+// Shares groups of output columns; whoever computes columns adds them to the residual stream. Of
+// several ranks each has the sums of its own segments only: it writes them apart, and when all
+// have, the workers of all ranks share the values that are to be added.
 #include <algorithm>
+#include <array>
 
+#include "bundle/limits.h"
 #include "kernels/pack.h"
+#include "runtime/add_segments.h"
 #include "runtime/steps/blocks.h"
 #include "runtime/steps/steps.h"
 
@@ -30,10 +35,69 @@ int64_t Units(const BoundWeight& weight) {
   return (kernels::GroupCount(weight.n) + kUnitGroups - 1) / kUnitGroups;
 }
 
+/// This rank's segments of the product, each a matrix of all columns.
+void SumSegments(Executor& ex, const ProjectStep& step, const SegmentSet& set, Worker* worker) {
+  const BoundWeight& weight = ex.weight(step.weight);
+  const Activations in = ex.Input(step.in, weight.input, worker);
+  float* out = ex.collective()->Segments(ex.rank().rank, set);
+  const int64_t inputs = weight.k / weight.segments, per_segment = Units(weight);
+  const int64_t units = weight.segments * per_segment;
+  const auto share_of = [&](int owner) { return worker->ShareOf(owner, units); };
+  ForEachBlock(ex, worker, worker->rows, units, share_of, [&](const Block& b) {
+    for (int64_t unit = b.units.begin; unit < b.units.end;) {
+      const int64_t segment = unit / per_segment, first = unit % per_segment;
+      const int64_t count = std::min(b.units.end - unit, per_segment - first);
+      const int64_t begin = first * kUnitGroups;
+      const int64_t end = std::min((first + count) * kUnitGroups, kernels::GroupCount(weight.n));
+      ex.MatmulSegment(weight, segment, in.From(b.row, segment * inputs), b.rows, begin, end,
+                       out + segment * set.floats + b.row * weight.n + begin * kernels::kGroupRows,
+                       weight.n, worker);
+      unit += count;
+    }
+  });
+}
+
+/// Adds the segments of all ranks; values are shared in pieces of a row.
+void AddAll(Executor& ex, const ProjectStep& step, const SegmentSet& set, Worker* worker) {
+  constexpr int64_t kColumns = 64;
+  const BoundWeight& weight = ex.weight(step.weight);
+  std::array<const float*, bundle::kMaxSegments> bases;
+  size_t count = 0;
+  for (int64_t rank = 0; rank < std::ssize(set.counts); ++rank) {
+    const float* first = ex.collective()->Segments(rank, set);
+    for (int64_t i = 0; i < set.counts[static_cast<size_t>(rank)]; ++i)
+      bases[count++] = first + i * set.floats;
+  }
+  const int64_t pieces = (weight.n + kColumns - 1) / kColumns;  // Of a row.
+  const Worker::Range share = worker->GroupShare(worker->rows * pieces);
+  float* residual = ex.floats(step.residual, *worker);
+  for (int64_t at = share.begin; at < share.end;) {
+    const int64_t row = at / pieces, piece = at % pieces;
+    const int64_t stop = std::min(pieces, piece + share.end - at);
+    const int64_t column = piece * kColumns;
+    std::array<const float*, bundle::kMaxSegments> segments;
+    for (size_t i = 0; i < count; ++i) segments[i] = bases[i] + row * weight.n + column;
+    AddSegmentsArgs args;
+    args.segments = std::span(segments).first(count);
+    args.bias = step.bias ? ex.weight(*step.bias).vector() + column : nullptr;
+    args.flush = weight.input == bundle::BufferKind::kBFloat16;
+    args.columns = std::min(stop * kColumns, weight.n) - column;
+    args.residual = residual + row * weight.n + column;
+    AddSegments(args);
+    at += stop - piece;
+  }
+}
+
 }  // namespace
 
 void RunOp(Executor& ex, const ProjectStep& step, Worker* worker) {
   const BoundWeight& weight = ex.weight(step.weight);
+  if (weight.layout == bundle::WeightLayout::kSegments) {
+    const SegmentSet set = ex.SegmentsOf(step.weight, worker->rows);
+    SumSegments(ex, step, set, worker);
+    ex.collective()->Exchange(set, worker->pool_index);
+    return AddAll(ex, step, set, worker);
+  }
   const Activations in = ex.Input(step.in, weight.input, worker);
   const int64_t ld = ex.columns(step.residual);
   const int64_t rows = worker->rows;

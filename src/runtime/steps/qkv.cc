@@ -105,7 +105,7 @@ void WriteKv(const Qkv& c, int64_t kv_head, const float* k, const float* v, int6
   KvMemory& kv = c.ex.kv();
   kernels::KvWriteArgs args;
   args.layout = kv.PlaneLayout();
-  args.layer = kv.Plane(c.step.layer, kv_head);
+  args.layer = c.ex.KvPlane(c.step.layer, kv_head);
   args.pool = kv.data();
   args.ldk = ld;
   args.ldv = ld;

@@ -44,9 +44,9 @@ Result<std::string> EntryMetadata(const bundle::Weight& weight) {
                      weight.k);
 }
 
-Result<std::vector<irpa::WriteEntry>> EntriesOf(const bundle::Program& program) {
+Result<std::vector<irpa::WriteEntry>> EntriesOf(const Archive& archive) {
   std::vector<irpa::WriteEntry> entries;
-  for (const bundle::Weight& weight : program.weights) {
+  for (const bundle::Weight& weight : archive.weights) {
     irpa::WriteEntry entry;
     entry.name = weight.entry;
     TESSERA_ASSIGN_OR_RETURN(entry.metadata, EntryMetadata(weight));
@@ -63,6 +63,7 @@ class HashedFile {
   static Result<HashedFile> Create(const std::filesystem::path& path,
                                    std::span<const irpa::WriteEntry> entries) {
     HashedFile archive;
+    archive.name_ = path.filename().string();
     TESSERA_ASSIGN_OR_RETURN(archive.plan_,
                              irpa::PlanArchive(entries, irpa::WriteOptions{kAlignment}));
     TESSERA_ASSIGN_OR_RETURN(archive.file_, FileWriter::Create(path));
@@ -88,7 +89,7 @@ class HashedFile {
     PadTo(plan_.file_bytes);
     TESSERA_RETURN_IF_ERROR(file_->Resize(plan_.file_bytes));
     TESSERA_RETURN_IF_ERROR(file_->Finish());
-    return bundle::FileRecord{std::string(bundle::kParametersFile), hashed_, hash_->FinishHex()};
+    return bundle::FileRecord{name_, hashed_, hash_->FinishHex()};
   }
 
  private:
@@ -102,6 +103,7 @@ class HashedFile {
     Update(ByteSpan(kZeros).first(offset - hashed_));
   }
 
+  std::string name_;
   irpa::ArchivePlan plan_;
   std::unique_ptr<FileWriter> file_;
   std::unique_ptr<std::mutex> one_writer_ = std::make_unique<std::mutex>();
@@ -115,30 +117,38 @@ struct Piece {
   int64_t begin = 0;
   int64_t count = 0;
   uint64_t offset = 0;  // Of its first byte in the weight.
+  int64_t part = 0;     // Layout kSegments: which segment.
 };
 
+/// Matrices that lie one after the other in a weight.
+int64_t PartsOf(const bundle::Weight& weight) {
+  return weight.layout == bundle::WeightLayout::kSegments ? weight.segments : 1;
+}
+
 void AddPieces(const bundle::Weight& weight, size_t index, std::vector<Piece>* pieces) {
-  const bool packed = weight.layout == bundle::WeightLayout::kPacked8;
+  const bool packed = weight.layout != bundle::WeightLayout::kRows;
+  const int64_t parts = PartsOf(weight);
   const int64_t units = packed ? kernels::GroupCount(weight.n) : weight.n;
   const int64_t unit_bytes =
-      packed ? kernels::GroupBytes(weight.dtype, weight.k) : weight.bytes / weight.n;
+      packed ? kernels::GroupBytes(weight.dtype, weight.k / parts) : weight.bytes / weight.n;
   const int64_t at_once = std::max<int64_t>(kPieceBytes / unit_bytes, 1);
-  for (int64_t begin = 0; begin < units; begin += at_once)
-    pieces->push_back({index, begin, std::min(at_once, units - begin),
-                       static_cast<uint64_t>(begin * unit_bytes)});
+  for (int64_t part = 0; part < parts; ++part)
+    for (int64_t begin = 0; begin < units; begin += at_once)
+      pieces->push_back({index, begin, std::min(at_once, units - begin),
+                         static_cast<uint64_t>((part * units + begin) * unit_bytes), part});
 }
 
 /// Makes the bytes of a piece. Any thread.
 class PieceMaker {
  public:
-  explicit PieceMaker(const Module& module) : module_(module) {}
+  PieceMaker(const formats::ParameterIndex& index, const Archive& archive)
+      : index_(index), archive_(archive) {}
 
   Status Make(const Piece& piece, std::vector<std::byte>* out) const {
-    const bundle::Weight& weight = module_.program.weights[piece.weight];
-    TESSERA_ASSIGN_OR_RETURN(
-        const RowSource rows,
-        RowSource::Open(weight, module_.recipes[piece.weight], *module_.index));
-    if (weight.layout == bundle::WeightLayout::kPacked8) {
+    const bundle::Weight& weight = archive_.weights[piece.weight];
+    TESSERA_ASSIGN_OR_RETURN(const RowSource rows,
+                             RowSource::Open(weight, archive_.recipes[piece.weight], index_));
+    if (weight.layout != bundle::WeightLayout::kRows) {
       TESSERA_RETURN_IF_ERROR(Pack(weight, rows, piece, out));
       const int64_t begin = piece.begin * kernels::kGroupRows;
       rows.DoneWith(begin, std::min(piece.count * kernels::kGroupRows, weight.n - begin));
@@ -171,7 +181,10 @@ class PieceMaker {
 
   static Status Pack(const bundle::Weight& weight, const RowSource& rows, const Piece& piece,
                      std::vector<std::byte>* out) {
-    const int64_t group_bytes = kernels::GroupBytes(weight.dtype, weight.k);
+    const int64_t k = weight.k / PartsOf(weight);
+    TESSERA_ASSIGN_OR_RETURN(const uint64_t skipped,
+                             tensor::RowBytes(weight.dtype, static_cast<uint64_t>(piece.part * k)));
+    const int64_t group_bytes = kernels::GroupBytes(weight.dtype, k);
     out->resize(static_cast<size_t>(piece.count * group_bytes));
     std::array<std::vector<std::byte>, kernels::kGroupRows> converted;
     for (int64_t i = 0; i < piece.count; ++i) {
@@ -179,15 +192,17 @@ class PieceMaker {
       for (int64_t j = 0; j < kernels::kGroupRows; ++j) {
         const int64_t row = (piece.begin + i) * kernels::kGroupRows + j;
         if (row >= weight.n) continue;  // Stays null: zeros.
-        TESSERA_ASSIGN_OR_RETURN(pointers[static_cast<size_t>(j)],
+        TESSERA_ASSIGN_OR_RETURN(const std::byte* bytes,
                                  rows.Row(row, &converted[static_cast<size_t>(j)]));
+        if (bytes != nullptr) pointers[static_cast<size_t>(j)] = bytes + skipped;
       }
-      kernels::PackGroup(weight.dtype, weight.k, pointers, out->data() + i * group_bytes);
+      kernels::PackGroup(weight.dtype, k, pointers, out->data() + i * group_bytes);
     }
     return {};
   }
 
-  const Module& module_;
+  const formats::ParameterIndex& index_;
+  const Archive& archive_;
 };
 
 /// Makers: with the hash on a thread of its own there is one more than cores, so that no core
@@ -197,23 +212,39 @@ int PackingThreads() {
   return std::clamp(ReadTopology().DefaultThreads(), 1, kMost);
 }
 
-}  // namespace
-
-Result<bundle::FileRecord> WriteCpuArchive(const Module& module, const std::filesystem::path& path,
-                                           const ProgressFn& progress) {
-  const std::vector<bundle::Weight>& weights = module.program.weights;
-  TESSERA_ASSIGN_OR_RETURN(const std::vector<irpa::WriteEntry> entries, EntriesOf(module.program));
-  TESSERA_ASSIGN_OR_RETURN(HashedFile file, HashedFile::Create(path, entries));
-  std::vector<Piece> pieces;
-  uint64_t total = 0, done = 0, reported = 0;
-  for (size_t i = 0; i < weights.size(); ++i) {
-    AddPieces(weights[i], i, &pieces);
-    total += static_cast<uint64_t>(weights[i].bytes);
+/// Of all archives together.
+class Reporter {
+ public:
+  Reporter(const std::vector<Archive>& archives, const ProgressFn& progress) : progress_(progress) {
+    for (const Archive& archive : archives)
+      for (const bundle::Weight& weight : archive.weights)
+        total_ += static_cast<uint64_t>(weight.bytes);
   }
-  const auto report = [&](std::string_view stage, uint64_t bytes) {
-    if (progress) progress({stage, bytes, total});
-  };
-  const PieceMaker maker(module);
+  void Packed(uint64_t bytes) {
+    constexpr uint64_t kEvery = 4 << 20;
+    done_ += bytes;
+    if (bytes > 0 && done_ - reported_ < kEvery && done_ != total_) return;
+    reported_ = done_;
+    Show(kPackingStage, done_);
+  }
+  void Show(std::string_view stage, uint64_t bytes) const {
+    if (progress_) progress_({stage, bytes, total_});
+  }
+  uint64_t total() const { return total_; }
+
+ private:
+  const ProgressFn& progress_;
+  uint64_t total_ = 0, done_ = 0, reported_ = 0;
+};
+
+/// All but syncing it.
+Result<HashedFile> PackArchive(const formats::ParameterIndex& index, const Archive& archive,
+                               const std::filesystem::path& folder, Reporter* reporter) {
+  TESSERA_ASSIGN_OR_RETURN(const std::vector<irpa::WriteEntry> entries, EntriesOf(archive));
+  TESSERA_ASSIGN_OR_RETURN(HashedFile file, HashedFile::Create(folder / archive.file, entries));
+  std::vector<Piece> pieces;
+  for (size_t i = 0; i < archive.weights.size(); ++i) AddPieces(archive.weights[i], i, &pieces);
+  const PieceMaker maker(index, archive);
   const auto make = [&](int64_t i, std::vector<std::byte>* out) -> Status {
     const Piece& piece = pieces[static_cast<size_t>(i)];
     TESSERA_RETURN_IF_ERROR(maker.Make(piece, out));
@@ -223,17 +254,34 @@ Result<bundle::FileRecord> WriteCpuArchive(const Module& module, const std::file
   const auto take = [&](int64_t i, ByteSpan bytes) -> Status {
     const Piece& piece = pieces[static_cast<size_t>(i)];
     file.Hash(piece.weight, piece.offset, bytes);
-    done += bytes.size();
-    constexpr uint64_t kReportEvery = 4 << 20;
-    if (done - reported >= kReportEvery || done == total) report(kPackingStage, reported = done);
+    reporter->Packed(bytes.size());
     return {};
   };
-  report(kPackingStage, 0);
   TESSERA_RETURN_IF_ERROR(MakeInOrder(std::ssize(pieces), PackingThreads(), make, take));
-  report(kSyncingStage, 0);
-  TESSERA_ASSIGN_OR_RETURN(bundle::FileRecord record, file.Finish());
-  report(kSyncingStage, total);
-  return record;
+  return file;
+}
+
+}  // namespace
+
+Result<std::vector<bundle::FileRecord>> WriteCpuArchives(const formats::ParameterIndex& index,
+                                                         const std::vector<Archive>& archives,
+                                                         const std::filesystem::path& folder,
+                                                         const ProgressFn& progress) {
+  Reporter reporter(archives, progress);
+  reporter.Packed(0);
+  std::vector<HashedFile> files;
+  for (const Archive& archive : archives) {
+    TESSERA_ASSIGN_OR_RETURN(HashedFile file, PackArchive(index, archive, folder, &reporter));
+    files.push_back(std::move(file));
+  }
+  reporter.Show(kSyncingStage, 0);
+  std::vector<bundle::FileRecord> records;
+  for (HashedFile& file : files) {
+    TESSERA_ASSIGN_OR_RETURN(bundle::FileRecord record, file.Finish());
+    records.push_back(std::move(record));
+  }
+  reporter.Show(kSyncingStage, reporter.total());
+  return records;
 }
 
 }  // namespace tessera::compiler

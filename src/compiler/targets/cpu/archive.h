@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes model.irpa of a CPU program: every weight packed as the kernels read it, in the order of
+// Writes the archives of a CPU program: every weight packed as the kernels read it, in the order of
 // the program, each at a multiple of 4096. Streams: a few pieces of about a megabyte a thread are
 // held at a time. Several threads pack and write (the file grows out of order), the caller's
 // hashes.
 #pragma once
 
 #include <filesystem>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/status.h"
 #include "bundle/manifest.h"
@@ -20,9 +22,18 @@ namespace tessera::compiler {
 inline constexpr std::string_view kPackingStage = "packing parameters";
 inline constexpr std::string_view kSyncingStage = "syncing parameters";
 
-/// The record of the finished, synced file; its hash is computed on the way. `module` has passed
-/// the pipeline. Errors of the disk and of conversions, naming the weight.
-Result<bundle::FileRecord> WriteCpuArchive(const Module& module, const std::filesystem::path& path,
-                                           const ProgressFn& progress);
+/// One file: its weights, each with how it is made.
+struct Archive {
+  std::string file;  // "model.irpa"
+  std::vector<bundle::Weight> weights;
+  std::vector<Recipe> recipes;
+};
+
+/// The records of the finished, synced files; their hashes are computed on the way. `index` is what
+/// the recipes read. Errors of the disk and of conversions, naming the weight.
+Result<std::vector<bundle::FileRecord>> WriteCpuArchives(const formats::ParameterIndex& index,
+                                                         const std::vector<Archive>& archives,
+                                                         const std::filesystem::path& folder,
+                                                         const ProgressFn& progress);
 
 }  // namespace tessera::compiler

@@ -24,8 +24,12 @@ uint64_t ElementsOf(tensor::DType dtype, ByteSpan bytes) {
 Result<RowSource> RowSource::Open(const bundle::Weight& weight, const Recipe& recipe,
                                   const formats::ParameterIndex& index) {
   RowSource source(weight, recipe, index);
+  source.inputs_ = recipe.inputs > 0 ? recipe.inputs : weight.k;
   TESSERA_ASSIGN_OR_RETURN(source.row_bytes_,
-                           tensor::RowBytes(weight.dtype, static_cast<uint64_t>(weight.k)));
+                           tensor::RowBytes(weight.dtype, static_cast<uint64_t>(source.inputs_)));
+  TESSERA_ASSIGN_OR_RETURN(
+      source.skipped_bytes_,
+      tensor::RowBytes(weight.dtype, static_cast<uint64_t>(recipe.first_input)));
   for (const std::string& name : recipe.sources) TESSERA_RETURN_IF_ERROR(source.AddSource(name));
   TESSERA_RETURN_IF_ERROR(source.IndexRuns());
   return source;
@@ -87,10 +91,10 @@ Result<const std::byte*> RowSource::Row(int64_t row, std::vector<std::byte>* scr
   if (run.source == RowRun::kZeros) return nullptr;
   const Source& source = sources_[static_cast<size_t>(run.source)];
   const auto at = static_cast<uint64_t>(run.first + (row - run_begin_[index]) * run.step);
-  const bool padded = source.columns < weight_.k;  // With zeros.
+  const bool padded = source.columns < inputs_;  // With zeros.
   if (source.dtype == weight_.dtype && !padded) {
     TESSERA_ASSIGN_OR_RETURN(const ByteSpan bytes, SourceRow(source, at, scratch));
-    return bytes.data();
+    return bytes.data() + skipped_bytes_;
   }
   std::vector<std::byte> made;
   TESSERA_ASSIGN_OR_RETURN(const ByteSpan bytes, SourceRow(source, at, &made));
@@ -98,10 +102,10 @@ Result<const std::byte*> RowSource::Row(int64_t row, std::vector<std::byte>* scr
   if (transcoding && transcoding->to == weight_.dtype && !padded) {
     TESSERA_ASSIGN_OR_RETURN(*scratch, tensor::Transcode(source.dtype, bytes));
     TESSERA_CHECK(scratch->size() == row_bytes_);
-    return scratch->data();
+    return scratch->data() + skipped_bytes_;
   }
-  std::vector<float> values(static_cast<size_t>(weight_.k));
-  const auto stored = static_cast<size_t>(std::min(source.columns, weight_.k));
+  std::vector<float> values(static_cast<size_t>(inputs_));
+  const auto stored = static_cast<size_t>(std::min(source.columns, inputs_));
   TESSERA_RETURN_IF_ERROR(tensor::ToFloat(source.dtype, bytes, std::span(values).first(stored))
                               .WithContext(weight_.entry));
   if (tensor::CanFit(weight_.dtype)) {
@@ -110,11 +114,11 @@ Result<const std::byte*> RowSource::Row(int64_t row, std::vector<std::byte>* scr
         tensor::QuantiseFit(weight_.dtype, values, {}, *scratch)
             .WithContext(
                 fmt::format("row {} of {}", at, recipe_.sources[static_cast<size_t>(run.source)])));
-    return scratch->data();
+    return scratch->data() + skipped_bytes_;
   }
   TESSERA_ASSIGN_OR_RETURN(*scratch, tensor::Quantise(weight_.dtype, values));
   TESSERA_CHECK(scratch->size() == row_bytes_);
-  return scratch->data();
+  return scratch->data() + skipped_bytes_;
 }
 
 void RowSource::DoneWith(int64_t begin, int64_t count) const {

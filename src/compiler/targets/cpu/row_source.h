@@ -23,9 +23,10 @@ class RowSource {
   static Result<RowSource> Open(const bundle::Weight& weight, const Recipe& recipe,
                                 const formats::ParameterIndex& index);
 
-  /// Row `row` of the weight: row_bytes() bytes, valid until `scratch` changes; null for a row of
-  /// zeros. `scratch` is used when the row must be converted.
+  /// Row `row` of the weight, from the recipe's first input on, valid until `scratch` changes; null
+  /// for a row of zeros. `scratch` is used when the row must be converted.
   Result<const std::byte*> Row(int64_t row, std::vector<std::byte>* scratch) const;
+  /// Of a whole row of the sources, in the weight's format.
   uint64_t row_bytes() const { return row_bytes_; }
 
   /// The sources of rows [begin, begin + count) have been read: they may leave resident memory.
@@ -58,7 +59,9 @@ class RowSource {
   const bundle::Weight& weight_;
   const Recipe& recipe_;
   const formats::ParameterIndex& index_;
+  int64_t inputs_ = 0;
   uint64_t row_bytes_ = 0;
+  uint64_t skipped_bytes_ = 0;  // Of a row, before the first input.
   std::vector<Source> sources_;
   std::vector<int64_t> run_begin_;  // First row of each run, ascending.
 };

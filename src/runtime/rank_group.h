@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RankGroup: the executors of the ranks that run in this process, one for an unsharded program, and
+// the pool whose workers they are: rank i has workers [i * n, (i + 1) * n). A step is filled and
+// run for all of them together.
+//
+// One owner thread calls it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "base/thread_pool.h"
+#include "base/topology.h"
+#include "bundle/bundle.h"
+#include "runtime/collective.h"
+#include "runtime/executor.h"
+#include "runtime/kv_memory.h"
+#include "runtime/step_rows.h"
+
+namespace tessera::runtime {
+
+class RankGroup {
+ public:
+  /// `bundle`, `kv` and `pool` must outlive the group. The pool's size is a multiple of the number
+  /// of ranks.
+  static Result<std::unique_ptr<RankGroup>> Make(const bundle::Bundle& bundle, KvMemory* kv,
+                                                 const Isa& isa, int64_t max_rows,
+                                                 ThreadPool* pool);
+
+  /// Errors as Session::Step documents; then nothing ran.
+  Status Run(std::span<const Chunk> chunks);
+
+  /// Of the last run.
+  const StepRows& rows() const { return *members_.front().rows; }
+  const Executor& lead() const { return *members_.front().executor; }
+  /// Of all ranks together.
+  WorkCounters counters() const;
+  uint64_t scratch_bytes() const;
+  std::vector<std::span<const std::byte>> scratch() const;
+
+ private:
+  struct Member {
+    std::unique_ptr<StepRows> rows;
+    std::unique_ptr<Executor> executor;
+  };
+  explicit RankGroup(ThreadPool* pool) : pool_(pool) {}
+  Status AddMember(const bundle::Bundle& bundle, size_t rank, KvMemory* kv, const Isa& isa,
+                   int64_t max_rows);
+
+  ThreadPool* const pool_;
+  int workers_ = 0;  // Of each rank.
+  bool may_split_heads_ = false;
+  std::unique_ptr<Collective> collective_;
+  std::vector<Member> members_;
+  std::function<void(int)> run_;
+};
+
+}  // namespace tessera::runtime

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tensor parallelism: any number of ranks gives the bytes that one gives, in every weight format,
+// chunking and batch; ranks find their own archives, and errors say what works.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/random.h"
+#include "bundle/bundle.h"
+#include "harness.h"
+#include "support/scale.h"
+#include "synthetic_model.h"
+
+namespace tessera::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using tensor::DType;
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+
+/// Eight KV heads; what AssignSegments cuts in eight. A vocabulary of no whole blocks.
+model::ModelConfig ShardableConfig() {
+  model::ModelConfig config = SyntheticConfig();
+  config.hidden = 512;
+  config.vocab_size = 1003;
+  config.attention.heads = 16;
+  config.attention.kv_heads = 8;
+  config.attention.head_dim = 32;
+  config.rope.rotary_dim = 32;
+  config.ffn.intermediate = 768;
+  return config;
+}
+
+Result<compiler::CompileReport> CompileRanks(const model::ModelSource& source,
+                                             const fs::path& cache, int64_t ranks,
+                                             bool allow_uneven = false) {
+  compiler::CompileInput input;
+  input.source = &source;
+  input.name = "synthetic";
+  input.tokenizer_json = "{}";
+  compiler::CompileOptions options;
+  options.tensor_parallel = ranks;
+  options.allow_uneven = allow_uneven;
+  return compiler::Compile(input, options, bundle::Store(cache));
+}
+
+std::vector<int32_t> Prompt(int64_t vocabulary, size_t count) {
+  Random random(3);
+  std::vector<int32_t> tokens(count);
+  for (int32_t& token : tokens)
+    token = static_cast<int32_t>(random.Below(static_cast<uint64_t>(vocabulary)));
+  return tokens;
+}
+
+class Sharding : public ::testing::Test {
+ protected:
+  model::ModelSource Make(const model::ModelConfig& config, const TypeOf& type_of) {
+    return MakeSynthetic(config, type_of, dir_.path() / "model.gguf");
+  }
+  fs::path Bundle(const model::ModelSource& source, int64_t ranks, bool allow_uneven = false) {
+    const auto report = CompileRanks(source, dir_.path(), ranks, allow_uneven);
+    EXPECT_TRUE(report.has_value()) << report.error().ToString();
+    return report.has_value() ? report->bundle : fs::path();
+  }
+  /// Every number of ranks gives the bytes of one, in whatever chunks.
+  void ExpectSame(const model::ModelSource& source, std::vector<int64_t> ranks,
+                  runtime::LoadOptions options = {}, bool allow_uneven = false) {
+    options.threads = 1;
+    const auto alone = MustLoad(Bundle(source, 1), options);
+    ASSERT_NE(alone, nullptr);
+    const std::vector<int32_t> prompt = Prompt(source.config.vocab_size, 150);
+    const Logits expected = RunAll(alone.get(), prompt, std::ssize(prompt));
+    for (const int64_t count : ranks) {
+      SCOPED_TRACE(count);
+      const fs::path folder = Bundle(source, count, allow_uneven);
+      for (const int threads : {1, 2 * static_cast<int>(count)}) {
+        options.threads = threads;
+        const auto session = MustLoad(folder, options);
+        ASSERT_NE(session, nullptr);
+        EXPECT_EQ(RunAll(session.get(), prompt, 150), expected) << threads;
+        EXPECT_EQ(RunAll(session.get(), prompt, 9), expected) << threads;
+        const std::span<const int32_t> some = std::span(prompt).first(20);
+        const Logits rows = RunAll(session.get(), some, 1);
+        EXPECT_TRUE(std::ranges::equal(rows, std::span(expected).first(rows.size()))) << threads;
+      }
+    }
+  }
+  TempDir dir_;
+};
+
+TEST_F(Sharding, AnyNumberOfRanksGivesTheSameBytes) {
+  ExpectSame(Make(ShardableConfig(), AllMatrices(DType::kQ8_0)), {2, 4, 8});
+}
+
+class ShardingFormats : public Sharding, public ::testing::WithParamInterface<DType> {};
+
+TEST_P(ShardingFormats, TwoRanksGiveTheSameBytes) {
+  ExpectSame(Make(ShardableConfig(), AllMatrices(GetParam())), {2});
+}
+
+TEST_F(Sharding, AnInt8KvCacheGivesTheSameBytes) {
+  runtime::LoadOptions options;
+  options.kv_type = kernels::KvType::kInt8;
+  ExpectSame(Make(ShardableConfig(), AllMatrices(DType::kQ4_0)), {4}, options);
+}
+
+/// Q4_K_M and its like: matrices of several formats, so nothing is joined.
+TEST_F(Sharding, MixedFormatsBiasesHeadNormsAndATiedEmbeddingGiveTheSameBytes) {
+  model::ModelConfig config = ShardableConfig();
+  config.attention.qkv_bias = true;
+  config.attention.qk_norm = true;
+  config.attention.output_bias = true;
+  config.embedding.tied = true;
+  const TypeOf types = [](const std::string& name, const tensor::Shape& shape) {
+    if (shape.rank() == 1) return DType::kF32;
+    return name.contains("_v") || name.contains("up") ? DType::kQ8_0 : DType::kQ4_0;
+  };
+  ExpectSame(Make(config, types), {2, 8});
+}
+
+TEST_F(Sharding, UnevenSharesGiveTheSameBytes) {
+  model::ModelConfig config = ShardableConfig();
+  config.attention.heads = 6;
+  config.attention.kv_heads = 3;
+  config.ffn.intermediate = 320;  // Five segments of 64.
+  const model::ModelSource source = Make(config, AllMatrices(DType::kQ8_0));
+  ExpectSame(source, {3});
+  ExpectSame(source, {2}, {}, true);
+}
+
+TEST_F(Sharding, WhatDoesNotDivideIsRefusedWithWhatDoes) {
+  model::ModelConfig config = ShardableConfig();
+  config.attention.heads = 9;
+  config.attention.kv_heads = 3;
+  const model::ModelSource source = Make(config, AllMatrices(DType::kQ8_0));
+  const auto error = [&](int64_t ranks, bool allow_uneven) {
+    const auto report = CompileRanks(source, dir_.path(), ranks, allow_uneven);
+    return report.has_value() ? "compiled" : report.error().ToString();
+  };
+  EXPECT_THAT(error(2, false),
+              HasSubstr("tp2 does not divide this model's 9 heads over 3 KV heads; "
+                        "use tp1 or tp3, or uneven shares (--allow-uneven)"));
+  EXPECT_THAT(error(8, true), HasSubstr("use tp1 or tp2 or tp3"));
+  EXPECT_THAT(error(9, false), HasSubstr("tp9: expected tp1 to tp8"));
+}
+
+TEST_F(Sharding, EveryRankHasItsOwnArchive) {
+  const model::ModelSource source = Make(ShardableConfig(), AllMatrices(DType::kQ8_0));
+  const fs::path folder = Bundle(source, 4), whole = Bundle(source, 1);
+  uint64_t bytes = 0, largest = 0;
+  for (int rank = 0; rank < 4; ++rank) {
+    const uint64_t part = fs::file_size(folder / fmt::format("model.rank{}.irpa", rank));
+    bytes += part;
+    largest = std::max(largest, part);
+  }
+  EXPECT_LT(largest, bytes / 4 + bytes / 50) << "equal shares";
+  const uint64_t common = fs::file_size(folder / "model.irpa");
+  EXPECT_LT(bytes + common, fs::file_size(whole / "model.irpa") * 105 / 100) << "nothing twice";
+  const auto manifest = bundle::LoadManifest(folder);
+  ASSERT_TRUE(manifest.has_value());
+  EXPECT_EQ(manifest->tensor_parallel, 4);
+  EXPECT_NE(manifest->FindFile("model.rank3.irpa"), nullptr);
+}
+
+TEST_F(Sharding, AMissingOrForeignRankFileIsNamed) {
+  const model::ModelSource source = Make(ShardableConfig(), AllMatrices(DType::kQ8_0));
+  const fs::path folder = Bundle(source, 2);
+  const auto error = [&] {
+    const auto session = runtime::LoadSession(folder, {.threads = 1});
+    return session.has_value() ? "loaded" : session.error().ToString();
+  };
+  const fs::path first = folder / "model.rank0.irpa", second = folder / "model.rank1.irpa";
+  fs::rename(second, folder / "aside");
+  EXPECT_THAT(error(), HasSubstr("model.rank1.irpa is missing"));
+  fs::copy_file(first, second);
+  EXPECT_THAT(error(), AnyOf(HasSubstr("model.rank1.irpa has"), HasSubstr(".shard.1 is missing"),
+                             HasSubstr("shard.0")));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ShardingFormats,
+                         ::testing::Values(DType::kF32, DType::kF16, DType::kBF16, DType::kQ4_0,
+                                           DType::kQ4_1),
+                         [](const auto& test) { return std::string(tensor::Name(test.param)); });
+
+}  // namespace
+}  // namespace tessera::testing
