@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace tessera::bundle {
 namespace {
@@ -65,6 +66,14 @@ Result<std::string> Fields::Text(std::string_view key) const {
 Result<std::string> Fields::TextOr(std::string_view key, std::string fallback) const {
   if (!Has(key)) return fallback;
   return Text(key);
+}
+
+Result<double> Fields::Number(std::string_view key) const {
+  Result<double> value = json::NeedDouble(*object_, key);
+  if (!value.has_value()) return Fail(At(value.error()));
+  if (!std::isfinite(*value))
+    return Fail(InvalidArgument(fmt::format("\"{}\" is no finite number", PathOf(key))));
+  return value;
 }
 
 Result<bool> Fields::BoolOr(std::string_view key, bool fallback) const {

@@ -32,6 +32,8 @@ class Fields {
   /// Integers must lie in [low, high].
   Result<int64_t> Int(std::string_view key, int64_t low, int64_t high) const;
   Result<int64_t> IntOr(std::string_view key, int64_t fallback, int64_t low, int64_t high) const;
+  /// Finite.
+  Result<double> Number(std::string_view key) const;
   Result<std::string> Text(std::string_view key) const;
   Result<std::string> TextOr(std::string_view key, std::string fallback) const;
   Result<bool> BoolOr(std::string_view key, bool fallback) const;

@@ -123,9 +123,10 @@ Result<Manifest> ReadDocument(const json::Value& document) {
     return Fail(Unimplemented(
         fmt::format("bundle format version {}, this program reads {}; compile the model again",
                     manifest.format_version, kBundleFormatVersion)));
-  TESSERA_RETURN_IF_ERROR(fields.OnlyKnown(
-      {"format_version", "tessera_version", "model", "key", "export_key", "target", "isa",
-       "tensor_parallel", "quantization", "options", "source", "page_layout", "plan", "files"}));
+  TESSERA_RETURN_IF_ERROR(
+      fields.OnlyKnown({"format_version", "tessera_version", "model", "key", "export_key", "target",
+                        "isa", "tensor_parallel", "quantization", "options", "source",
+                        "page_layout", "plan", "parity", "files"}));
   TESSERA_ASSIGN_OR_RETURN(manifest.tessera_version, fields.Text("tessera_version"));
   TESSERA_ASSIGN_OR_RETURN(manifest.model, fields.Text("model"));
   TESSERA_ASSIGN_OR_RETURN(manifest.key, fields.Text("key"));
@@ -141,6 +142,10 @@ Result<Manifest> ReadDocument(const json::Value& document) {
   TESSERA_ASSIGN_OR_RETURN(manifest.page, ReadPage(page));
   TESSERA_ASSIGN_OR_RETURN(const Fields plan, fields.Object("plan"));
   TESSERA_ASSIGN_OR_RETURN(manifest.plan, ReadPlan(plan));
+  if (fields.Has("parity")) {
+    TESSERA_ASSIGN_OR_RETURN(const Fields parity, fields.Object("parity"));
+    TESSERA_ASSIGN_OR_RETURN(manifest.parity, ReadParity(parity));
+  }
   TESSERA_ASSIGN_OR_RETURN(manifest.files, ReadRecords(fields, "files"));
   TESSERA_RETURN_IF_ERROR(CheckNames(manifest.files));
   return manifest;
@@ -158,7 +163,7 @@ std::string WriteManifest(const Manifest& manifest) {
   json::Object options;
   for (const auto& [key, value] : manifest.options) options.emplace(key, value);
   const SourceRecord& source = manifest.source;
-  const json::Object document = {
+  json::Object document = {
       {"format_version", manifest.format_version},
       {"tessera_version", manifest.tessera_version},
       {"model", manifest.model},
@@ -183,6 +188,7 @@ std::string WriteManifest(const Manifest& manifest) {
                             {"scratch_bytes", manifest.plan.scratch_bytes}}},
       {"files", ToJson(manifest.files)},
   };
+  if (manifest.parity) document["parity"] = ParityToJson(*manifest.parity);
   return json::SerializePretty(document);
 }
 

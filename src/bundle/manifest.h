@@ -7,12 +7,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/status.h"
+#include "bundle/parity.h"
 
 namespace tessera::bundle {
 
@@ -82,6 +84,7 @@ struct Manifest {
   SourceRecord source;
   PageLayout page;
   MemoryPlan plan;
+  std::optional<Parity> parity;   // Bundles from before there were certificates have none.
   std::vector<FileRecord> files;  // Every file but the manifest, by name.
 
   bool operator==(const Manifest&) const = default;

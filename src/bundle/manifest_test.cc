@@ -49,6 +49,28 @@ TEST(Manifest, RoundTrips) {
   EXPECT_EQ(*again, Sample());
 }
 
+TEST(Manifest, ParityRoundTripsInEveryForm) {
+  Manifest manifest = Sample();
+  Parity parity;
+  parity.reason = "--no-certificate";
+  parity.tokenizer_sha256 = Sha256Hex(AsBytes("{}"));
+  manifest.parity = parity;
+  EXPECT_EQ(ReadManifest(WriteManifest(manifest), "m").value(), manifest);
+  manifest.parity->kind = Parity::Kind::kMeasured;
+  manifest.parity->tokens = 512;
+  manifest.parity->program_nll = 3.0000000000000004;
+  EXPECT_EQ(ReadManifest(WriteManifest(manifest), "m").value(), manifest);
+  manifest.parity->reason.clear();
+  manifest.parity->comparison = {2.9, 0.01, 0.95, 7, 0.125};
+  const std::string text = WriteManifest(manifest);
+  EXPECT_EQ(ReadManifest(text, "m").value(), manifest);
+  EXPECT_THAT(ErrorOf(Replaced(text, "\"measured\"", "\"guessed\"")),
+              HasSubstr("\"parity.kind\" is \"guessed\", expected exact, measured or absent"));
+  EXPECT_THAT(ErrorOf(Replaced(text, "\"worst_layer\": 7", "\"worst_layer\": -1")),
+              HasSubstr("parity.comparison.worst_layer"));
+  EXPECT_THAT(ErrorOf(Replaced(text, "\"mean_kl\"", "\"mean_kk\"")), HasSubstr("mean_kk"));
+}
+
 TEST(Manifest, RefusesAnotherFormatVersionNamingBoth) {
   const std::string text =
       Replaced(WriteManifest(Sample()), "\"format_version\": 2", "\"format_version\": 99");

@@ -166,6 +166,12 @@ Status BundleDraft::AddFile(std::string_view name, std::string_view contents) {
   return {};
 }
 
+const FileRecord* BundleDraft::FindFile(std::string_view name) const {
+  const auto found = std::find_if(files_.begin(), files_.end(),
+                                  [&](const FileRecord& file) { return file.name == name; });
+  return found == files_.end() ? nullptr : &*found;
+}
+
 void BundleDraft::Record(FileRecord file) {
   for (const FileRecord& other : files_) TESSERA_CHECK(other.name != file.name);
   files_.push_back(std::move(file));

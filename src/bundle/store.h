@@ -78,6 +78,8 @@ class BundleDraft {
   BundleDraft& operator=(BundleDraft&&) = delete;
   ~BundleDraft();
 
+  /// What was recorded; null when there is no such file.
+  const FileRecord* FindFile(std::string_view name) const;
   /// Where files go; the writer of model.irpa streams into it.
   const std::filesystem::path& folder() const { return temporary_; }
   /// Writes a small file, synced, and records its hash.

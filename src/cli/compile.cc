@@ -29,6 +29,7 @@ struct Options {
   std::string dev_output;
   std::string prefill_sizes = "1,4";
   std::string decode_sizes = "1,4,8";
+  bool no_certificate = false;
   bool json = false;
 };
 
@@ -44,6 +45,7 @@ Status Compile(Options options) {
   compiler::CompileOptions& compile = options.load.compile;
   TESSERA_ASSIGN_OR_RETURN(compile.prefill_batch_sizes, ParseNumberList(options.prefill_sizes, 1));
   TESSERA_ASSIGN_OR_RETURN(compile.decode_batch_sizes, ParseNumberList(options.decode_sizes, 1));
+  options.load.certify = !options.no_certificate;
   if (!options.dev_output.empty() && bundle::IsBundle(options.load.model))
     return FailedPrecondition(fmt::format(
         "--output-dev-artifacts-dir tells what the compiler decides about a repository, and {} is "
@@ -81,12 +83,15 @@ Status Compile(Options options) {
         json::Object{{"name", stage.name}, {"bytes", stage.bytes}, {"seconds", stage.seconds}});
   for (const std::string& reason : report.reasons) reasons.emplace_back(reason);
   for (const std::string& note : report.notes) notes.emplace_back(note);
-  fmt::print("{}", json::SerializePretty(json::Object{{"bundle", folder.string()},
-                                                      {"reused", report.reused},
-                                                      {"parameter_bytes", report.parameter_bytes},
-                                                      {"stages", std::move(stages)},
-                                                      {"reasons", std::move(reasons)},
-                                                      {"notes", std::move(notes)}}));
+  json::Object facts = {{"bundle", folder.string()},
+                        {"reused", report.reused},
+                        {"parameter_bytes", report.parameter_bytes},
+                        {"stages", std::move(stages)},
+                        {"reasons", std::move(reasons)},
+                        {"notes", std::move(notes)}};
+  TESSERA_ASSIGN_OR_RETURN(const bundle::Manifest manifest, bundle::LoadManifest(folder));
+  if (manifest.parity) facts["parity"] = bundle::ParityToJson(*manifest.parity);
+  fmt::print("{}", json::SerializePretty(facts));
   return {};
 }
 
@@ -122,6 +127,9 @@ void AddCompile(CLI::App* app, Context* context) {
   verb->add_option("--quantize", compile.quantize,
                    "What float matrices become: none, q8_0, q6_k, q4_1, q4_k, q4_0")
       ->capture_default_str();
+  verb->add_flag(
+      "--no-certificate", options->no_certificate,
+      "Do not measure how near quantised weights are to the original (manifest: parity)");
   verb->add_option("--max-seq-len,--max-model-len", compile.max_seq_len,
                    "Longest sequence (0 = the model's own)")
       ->check(WholeNumber(0, bundle::kMaxContext));

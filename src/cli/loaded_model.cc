@@ -19,6 +19,7 @@
 #include "bundle/bundle.h"
 #include "bundle/hash_memo.h"
 #include "bundle/limits.h"
+#include "certify/certify.h"
 #include "model/generation_defaults.h"
 #include "model/limits.h"
 #include "model/special_tokens.h"
@@ -274,6 +275,8 @@ Result<compiler::CompileReport> EnsureBundle(const LoadOptions& options,
     input.tokenizer_json = json->json;
   input.make_tokenizer = [&source] { return MakeTokenizerFiles(source); };
   input.tokenizer_version = kTokenizerFilesVersion;
+  if (options.certify) input.certify = certify::Certify;
+  input.no_certificate = "--no-certificate";
   const bundle::Store store(cache);
   CompileDisplay display;
   TESSERA_ASSIGN_OR_RETURN(compiler::CompileReport report,

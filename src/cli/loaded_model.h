@@ -46,6 +46,7 @@ struct LoadOptions {
   runtime::KvWish kv;            // By default one full sequence.
   std::string kv_dtype = "f16";  // As KvTypeOf.
   int64_t max_rows = 512;        // Tokens of one step.
+  bool certify = true;           // Measure parity where weights were rounded.
   bool verify = false;           // Check the hash of the parameters, too.
 };
 

@@ -85,6 +85,8 @@ int Main(int argc, char** argv) {
   InstallMappingGuard();
   // A client or pipe that goes away is an error of that write, not the end of the process.
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ,
+              SIG_IGN);  // A limit of file size is an error of the write, like a full disk.
   std::vector<std::string> arguments(argv + 1, argv + argc);
   if (argc > 0 && std::filesystem::path(argv[0]).filename() == "shark-compile")
     arguments.insert(arguments.begin(), "compile");

@@ -16,6 +16,7 @@
 #include "bundle/hash_memo.h"
 #include "bundle/limits.h"
 #include "bundle/program_verify.h"
+#include "compiler/certificate.h"
 #include "compiler/documents.h"
 #include "compiler/module.h"
 #include "compiler/pipeline.h"
@@ -280,8 +281,14 @@ Status MakeBundle(const CompileInput& input, const CompileOptions& options, cons
   for (const model::RepositoryFile& file : MakeDocuments(input))
     TESSERA_RETURN_IF_ERROR(draft.AddFile(file.name, file.text));
   TESSERA_RETURN_IF_ERROR(input.source->index.CheckIntact());
-  TESSERA_ASSIGN_OR_RETURN(report->bundle,
-                           std::move(draft).Publish(MakeManifest(input, id, module)));
+  bundle::Manifest manifest = MakeManifest(input, id, module);
+  const bundle::Parity* known = reuse.exported && reuse.exported->manifest.parity
+                                    ? &*reuse.exported->manifest.parity
+                                    : nullptr;
+  TESSERA_ASSIGN_OR_RETURN(manifest.parity, MakeParity(input, module, draft, known, progress));
+  if (manifest.parity->kind != bundle::Parity::Kind::kExact)
+    report->notes.push_back(bundle::Summary(*manifest.parity));
+  TESSERA_ASSIGN_OR_RETURN(report->bundle, std::move(draft).Publish(std::move(manifest)));
   report->notes.insert(report->notes.end(), module.notes.begin(), module.notes.end());
   return {};
 }

@@ -27,6 +27,24 @@ inline constexpr int64_t kMaxBatchSize = int64_t{1} << 20;
 /// kInvalidArgument with both when it is more than that: positions beyond are untrained.
 Result<int64_t> ContextLength(int64_t wanted, int64_t own);
 
+struct Progress;
+using ProgressFn = std::function<void(const Progress&)>;
+
+/// What a certificate is made from: a bundle that is complete but for its manifest, and the way to
+/// the program of the source's own weights.
+struct CertifyRequest {
+  std::filesystem::path folder;  // program.json, config.json, the parameters, the tokenizer.
+  int64_t parameters = 0;        // Elements of all weights.
+  uint64_t original_bytes = 0;   // Of the parameters that `write_original` writes.
+  std::filesystem::path original_folder;  // Absent, on the disk of `folder`; removed by Compile().
+  /// Makes it with program.json, config.json and model.irpa of the original.
+  std::function<Status()> write_original;
+  const ProgressFn& progress;  // May be empty.
+};
+/// Fills all of a Parity but its hashes. An error fails the compilation: what cannot be measured is
+/// Parity::Kind::kAbsent with the reason.
+using CertifyFn = std::function<Result<bundle::Parity>(const CertifyRequest&)>;
+
 /// What a bundle stores of a tokenizer.
 struct TokenizerFiles {
   std::string json;   // tokenizer.json
@@ -53,6 +71,10 @@ struct CompileInput {
   std::string generation_config_json;
   /// Empty: the source's default template; if there is none, the bundle has none.
   std::string chat_template;
+  /// Called where weights were rounded, before the bundle is published. Empty: the certificate is
+  /// absent, because `no_certificate` says so.
+  CertifyFn certify;
+  std::string no_certificate = "the caller measures nothing";
 };
 
 struct CompileOptions {
@@ -77,7 +99,6 @@ struct Progress {
   uint64_t done = 0;       // Bytes.
   uint64_t total = 0;      // 0: unknown.
 };
-using ProgressFn = std::function<void(const Progress&)>;
 /// Gets each of CompileReport::reasons when it is known: before the stage that it explains.
 using ReasonFn = std::function<void(const std::string&)>;
 

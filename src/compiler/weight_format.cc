@@ -61,21 +61,21 @@ DType TypeFor(const Quantisation& quantisation, const MatrixRole& role) {
 }
 
 /// The nearest format with kernels, for one without.
-std::optional<DType> Substitute(DType dtype) {
-  if (const auto transcoding = tensor::TranscodingOf(dtype)) return transcoding->to;
+std::optional<tensor::Transcoding> Substitute(DType dtype) {
+  if (const auto transcoding = tensor::TranscodingOf(dtype)) return transcoding;
   switch (dtype) {
     case DType::kF64:
-      return DType::kF32;
+      return tensor::Transcoding{DType::kF32, true};
     case DType::kF8E4M3:
     case DType::kF8E4M3Fnuz:
     case DType::kF8E5M2:
     case DType::kF8E5M2Fnuz:
-      return DType::kF16;
+      return tensor::Transcoding{DType::kF16, true};
     case DType::kQ2_K:
     case DType::kIQ1_M:
     case DType::kIQ2_XS:
     case DType::kIQ2_S:
-      return DType::kF16;
+      return tensor::Transcoding{DType::kF16, false};
     default:
       return std::nullopt;
   }
@@ -87,7 +87,7 @@ std::optional<DType> Substitute(DType dtype) {
 constexpr int64_t kBFloat16Inputs = 512;
 
 WeightFormat Quantised(DType source, DType to) {
-  return {to, fmt::format("quantised from {}", tensor::Name(source)), true};
+  return {to, fmt::format("quantised from {}", tensor::Name(source)), true, false};
 }
 
 }  // namespace
@@ -121,9 +121,12 @@ Result<WeightFormat> ChooseMatrixFormat(DType source, int64_t k, std::string_vie
   if (source == DType::kBF16 && k < kBFloat16Inputs)
     return WeightFormat{DType::kF32, "converted from BF16"};
   if (kernels::CanPack(source, k)) return WeightFormat{source, ""};
-  const std::optional<DType> substitute = Substitute(source);
-  if (substitute && kernels::CanPack(*substitute, k))
-    return WeightFormat{*substitute, fmt::format("converted from {}", tensor::Name(source))};
+  std::optional<tensor::Transcoding> substitute = Substitute(source);
+  if (substitute && !substitute->exact && quantize == kExactFormats)
+    substitute = {DType::kF32, true};
+  if (substitute && kernels::CanPack(substitute->to, k))
+    return WeightFormat{substitute->to, fmt::format("converted from {}", tensor::Name(source)),
+                        false, substitute->exact};
   return Fail(Unimplemented(
       fmt::format("the cpu target has no kernel for {} weights with {} inputs and knows no format "
                   "that holds them",

@@ -19,6 +19,7 @@ struct WeightFormat {
   tensor::DType dtype = tensor::DType::kF32;
   std::string note;           // "converted from IQ4_XS"; empty when the source's bytes are kept.
   bool is_quantised = false;  // By us, from floats: scales are fitted (tensor/quantise_fit.h).
+  bool is_exact = true;       // Holds the source's values, to float32's precision.
 };
 
 /// Where a matrix stands, which decides how much it suffers from few bits.
@@ -38,6 +39,10 @@ struct MatrixRole {
 std::optional<tensor::DType> QuantisedType(std::string_view quantize, const MatrixRole& role,
                                            int64_t k);
 
+/// Instead of a quantisation: formats that hold every value of the source, whatever they cost. What
+/// certificates compare with; no user asks for it.
+inline constexpr std::string_view kExactFormats = "exact";
+
 /// Values of `quantize` that name a quantisation, finest first.
 std::span<const std::string_view> Quantisations();
 
@@ -46,6 +51,7 @@ std::span<const std::string_view> Quantisations();
 ///   kept:     what else kernels::CanPack takes
 ///   F64 -> F32; F8 -> F16 (exact); formats of tensor/transcode.h -> Q8_0 or Q6_K, codes kept;
 ///   other block formats (Q2_K, IQ2_XS, IQ2_S, IQ1_M) -> F16, rounding each weight by at most 2^-11
+///   for kExactFormats F32 where that would round
 /// kUnimplemented for anything else.
 Result<WeightFormat> ChooseMatrixFormat(tensor::DType source, int64_t k, std::string_view quantize,
                                         const MatrixRole& role = {});

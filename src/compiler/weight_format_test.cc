@@ -66,6 +66,20 @@ TEST(WeightFormat, SaysWhichItQuantised) {
   EXPECT_FALSE(ChooseMatrixFormat(DType::kIQ4_XS, 256, "q8_0")->is_quantised);
 }
 
+TEST(WeightFormat, SaysWhatRoundsAndHasAFormatThatDoesNot) {
+  EXPECT_FALSE(ChooseMatrixFormat(DType::kBF16, 256, "q8_0")->is_exact);
+  EXPECT_TRUE(ChooseMatrixFormat(DType::kBF16, 256, "none")->is_exact);
+  EXPECT_TRUE(ChooseMatrixFormat(DType::kQ3_K, 256, "none")->is_exact);
+  for (const DType dtype : {DType::kQ2_K, DType::kIQ4_XS}) {
+    EXPECT_FALSE(ChooseMatrixFormat(dtype, 256, "none")->is_exact);
+    const auto exact = ChooseMatrixFormat(dtype, 256, kExactFormats);
+    EXPECT_TRUE(exact->is_exact);
+    EXPECT_EQ(exact->dtype, DType::kF32);
+  }
+  EXPECT_EQ(ChooseMatrixFormat(DType::kBF16, 512, kExactFormats)->dtype, DType::kBF16);
+  EXPECT_EQ(ChooseMatrixFormat(DType::kQ4_K, 512, kExactFormats)->dtype, DType::kQ4_K);
+}
+
 TEST(WeightFormat, StoresSensitiveMatricesFinerWhenQuantisingToFourBits) {
   using Kind = MatrixRole::Kind;
   const auto type = [](std::string_view quantize, const MatrixRole& role) {

@@ -88,6 +88,15 @@ def start_server(log: Path, *args: str | Path) -> Served:
 
 
 @pytest.fixture(scope="session")
+def smollm2_f16(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The real model with float16 matrices: the weights of the Q4_1 file."""
+    from gguf_f16 import write_f16_copy  # It imports this file.
+    path = tmp_path_factory.mktemp("f16") / "smollm2-f16.gguf"
+    write_f16_copy(GGUF, path)
+    return path
+
+
+@pytest.fixture(scope="session")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One cache for the whole run: the real model is compiled once."""
     return tmp_path_factory.mktemp("cache")

@@ -64,7 +64,7 @@ class Chooser {
   /// What a quantisation by name came to: it mixes formats, and passes over what is no float.
   Status Report() {
     const std::string& quantize = m_.options.quantize;
-    if (quantize == "none") return {};
+    if (quantize == "none" || quantize == kExactFormats) return {};
     if (!quantised_.empty())
       m_.notes.push_back(fmt::format("{}: matrices quantised: {}", quantize, List(quantised_)));
     if (!kept_.empty())

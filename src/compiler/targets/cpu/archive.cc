@@ -61,9 +61,10 @@ Result<std::vector<irpa::WriteEntry>> EntriesOf(const Archive& archive) {
 class HashedFile {
  public:
   static Result<HashedFile> Create(const std::filesystem::path& path,
-                                   std::span<const irpa::WriteEntry> entries) {
+                                   std::span<const irpa::WriteEntry> entries, Keep keep) {
     HashedFile archive;
     archive.name_ = path.filename().string();
+    archive.keep_ = keep;
     TESSERA_ASSIGN_OR_RETURN(archive.plan_,
                              irpa::PlanArchive(entries, irpa::WriteOptions{kAlignment}));
     TESSERA_ASSIGN_OR_RETURN(archive.file_, FileWriter::Create(path));
@@ -88,13 +89,16 @@ class HashedFile {
   Result<bundle::FileRecord> Finish() {
     PadTo(plan_.file_bytes);
     TESSERA_RETURN_IF_ERROR(file_->Resize(plan_.file_bytes));
+    bundle::FileRecord record{name_, hashed_, {}};
+    if (keep_ == Keep::kForAWhile) return record;
     TESSERA_RETURN_IF_ERROR(file_->Finish());
-    return bundle::FileRecord{name_, hashed_, hash_->FinishHex()};
+    record.sha256 = hash_->FinishHex();
+    return record;
   }
 
  private:
   void Update(ByteSpan bytes) {
-    hash_->Update(bytes);
+    if (keep_ == Keep::kForGood) hash_->Update(bytes);
     hashed_ += bytes.size();
   }
   void PadTo(uint64_t offset) {
@@ -108,6 +112,7 @@ class HashedFile {
   std::unique_ptr<FileWriter> file_;
   std::unique_ptr<std::mutex> one_writer_ = std::make_unique<std::mutex>();
   std::unique_ptr<Sha256> hash_;
+  Keep keep_ = Keep::kForGood;
   uint64_t hashed_ = 0;
 };
 
@@ -215,7 +220,8 @@ int PackingThreads() {
 /// Of all archives together.
 class Reporter {
  public:
-  Reporter(const std::vector<Archive>& archives, const ProgressFn& progress) : progress_(progress) {
+  Reporter(const std::vector<Archive>& archives, const ProgressFn& progress, std::string_view stage)
+      : progress_(progress), stage_(stage) {
     for (const Archive& archive : archives)
       for (const bundle::Weight& weight : archive.weights)
         total_ += static_cast<uint64_t>(weight.bytes);
@@ -225,7 +231,7 @@ class Reporter {
     done_ += bytes;
     if (bytes > 0 && done_ - reported_ < kEvery && done_ != total_) return;
     reported_ = done_;
-    Show(kPackingStage, done_);
+    Show(stage_, done_);
   }
   void Show(std::string_view stage, uint64_t bytes) const {
     if (progress_) progress_({stage, bytes, total_});
@@ -234,14 +240,16 @@ class Reporter {
 
  private:
   const ProgressFn& progress_;
+  const std::string_view stage_;
   uint64_t total_ = 0, done_ = 0, reported_ = 0;
 };
 
 /// All but syncing it.
 Result<HashedFile> PackArchive(const formats::ParameterIndex& index, const Archive& archive,
-                               const std::filesystem::path& folder, Reporter* reporter) {
+                               const std::filesystem::path& folder, Keep keep, Reporter* reporter) {
   TESSERA_ASSIGN_OR_RETURN(const std::vector<irpa::WriteEntry> entries, EntriesOf(archive));
-  TESSERA_ASSIGN_OR_RETURN(HashedFile file, HashedFile::Create(folder / archive.file, entries));
+  TESSERA_ASSIGN_OR_RETURN(HashedFile file,
+                           HashedFile::Create(folder / archive.file, entries, keep));
   std::vector<Piece> pieces;
   for (size_t i = 0; i < archive.weights.size(); ++i) AddPieces(archive.weights[i], i, &pieces);
   const PieceMaker maker(index, archive);
@@ -266,21 +274,22 @@ Result<HashedFile> PackArchive(const formats::ParameterIndex& index, const Archi
 Result<std::vector<bundle::FileRecord>> WriteCpuArchives(const formats::ParameterIndex& index,
                                                          const std::vector<Archive>& archives,
                                                          const std::filesystem::path& folder,
-                                                         const ProgressFn& progress) {
-  Reporter reporter(archives, progress);
+                                                         const ProgressFn& progress, Keep keep,
+                                                         std::string_view stage) {
+  Reporter reporter(archives, progress, stage);
   reporter.Packed(0);
   std::vector<HashedFile> files;
   for (const Archive& archive : archives) {
-    TESSERA_ASSIGN_OR_RETURN(HashedFile file, PackArchive(index, archive, folder, &reporter));
+    TESSERA_ASSIGN_OR_RETURN(HashedFile file, PackArchive(index, archive, folder, keep, &reporter));
     files.push_back(std::move(file));
   }
-  reporter.Show(kSyncingStage, 0);
+  if (keep == Keep::kForGood) reporter.Show(kSyncingStage, 0);
   std::vector<bundle::FileRecord> records;
   for (HashedFile& file : files) {
     TESSERA_ASSIGN_OR_RETURN(bundle::FileRecord record, file.Finish());
     records.push_back(std::move(record));
   }
-  reporter.Show(kSyncingStage, reporter.total());
+  if (keep == Keep::kForGood) reporter.Show(kSyncingStage, reporter.total());
   return records;
 }
 

@@ -6,6 +6,7 @@
 // hashes.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -22,6 +23,11 @@ namespace tessera::compiler {
 inline constexpr std::string_view kPackingStage = "packing parameters";
 inline constexpr std::string_view kSyncingStage = "syncing parameters";
 
+enum class Keep : uint8_t {
+  kForGood,   // Synced, with its hash.
+  kForAWhile  // Neither: to be read at once and removed.
+};
+
 /// One file: its weights, each with how it is made.
 struct Archive {
   std::string file;  // "model.irpa"
@@ -29,11 +35,15 @@ struct Archive {
   std::vector<Recipe> recipes;
 };
 
-/// The records of the finished, synced files; their hashes are computed on the way. `index` is what
-/// the recipes read. Errors of the disk and of conversions, naming the weight.
+/// The records of the finished, synced files; their hashes are computed on the way (empty for
+/// kForAWhile). `index` is what
+/// the recipes read. Errors of the disk and of conversions, naming the weight. Progress is reported
+/// as `stage`.
 Result<std::vector<bundle::FileRecord>> WriteCpuArchives(const formats::ParameterIndex& index,
                                                          const std::vector<Archive>& archives,
                                                          const std::filesystem::path& folder,
-                                                         const ProgressFn& progress);
+                                                         const ProgressFn& progress,
+                                                         Keep keep = Keep::kForGood,
+                                                         std::string_view stage = kPackingStage);
 
 }  // namespace tessera::compiler
