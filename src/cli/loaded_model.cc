@@ -9,6 +9,7 @@
 #include "cli/emit_dataset.h"
 #include "cli/environment.h"
 #include "cli/model_argument.h"
+#include "cli/plan_facts.h"
 #include "cli/progress.h"
 #include "cli/rank_options.h"
 #include "cli/terminal.h"
@@ -265,6 +266,10 @@ Result<compiler::CompileReport> EnsureBundle(const LoadOptions& options,
   RememberHashes(resolved, bundle::HashMemo(cache));
   TESSERA_ASSIGN_OR_RETURN(const model::ModelSource source, model::OpenModel(resolved.path));
   for (const std::string& warning : source.warnings) Note("warning: {}\n", warning);
+  if (options.runs_here) {
+    TESSERA_ASSIGN_OR_RETURN(const kernels::KvType kv_type, KvTypeOf(options.kv_dtype));
+    TESSERA_RETURN_IF_ERROR(CheckMemory(source, options.model, options.compile, kv_type));
+  }
   compiler::CompileInput input;
   input.source = &source;
   input.name = resolved.name;
@@ -368,7 +373,9 @@ Result<LoadedModel> LoadBundle(const LoadOptions& options, const runtime::LoadOp
 Result<LoadedModel> LoadModel(const LoadOptions& options) {
   TESSERA_ASSIGN_OR_RETURN(const runtime::LoadOptions load, SessionOptions(options));
   if (options.parts.any()) return LoadParts(options, load);
-  TESSERA_ASSIGN_OR_RETURN(const compiler::CompileReport report, EnsureBundle(options));
+  LoadOptions here = options;
+  here.runs_here = true;
+  TESSERA_ASSIGN_OR_RETURN(const compiler::CompileReport report, EnsureBundle(here));
   const TimePoint begin = Clock::Real().Now();
   TESSERA_ASSIGN_OR_RETURN(LoadedModel loaded, LoadBundle(options, load, report.bundle));
   ReturnFreedMemory();

@@ -48,6 +48,7 @@ struct LoadOptions {
   int64_t max_rows = 512;        // Tokens of one step.
   bool certify = true;           // Measure parity where weights were rounded.
   bool verify = false;           // Check the hash of the parameters, too.
+  bool runs_here = false;        // Refuse, before compiling, what this machine cannot hold.
 };
 
 /// Declares the positional MODEL, --cache-dir, --max-seq-len, --threads, --kv-memory and the rest

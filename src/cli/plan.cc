@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// tessera plan MODEL: what a model needs and how fast it will be here, from headers and a short
-// measurement of the machine; no weight is read. Formulas: docs/cli.md, section plan.
+// tessera plan MODEL: what a model needs and how fast it will be here, from headers and a run of
+// some layers on zeros; no weight is read. Formulas: docs/cli.md, section plan.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <optional>
 
+#include "cli/loaded_model.h"
 #include "cli/model_argument.h"
 #include "cli/plan_facts.h"
 #include "cli/terminal.h"
@@ -14,113 +17,241 @@
 
 #include "base/json.h"
 #include "bundle/limits.h"
-#include "runtime/machine_probe.h"
+#include "engine/limits.h"
+#include "runtime/speed_probe.h"
 
 namespace tessera::cli {
 namespace {
 
-// A step reaches this share of what the probes measure (barriers, norms, tails); see docs/cli.md.
-constexpr double kBandwidthShare = 0.8;
-constexpr double kMatmulShare = 0.75;
-// Scratch, page tables and the tokenizer beside weights and KV.
-constexpr uint64_t kFixedBytes = 60u << 20;
+// Measured (docs/performance.md, "What plan predicts").
+constexpr double kLoadSeconds = 0.06;
+constexpr double kLoadBytesPerSecond = 10e9;
+constexpr uint64_t kCompileBytes = 300'000'000;
 
 struct Options {
   std::string model;
   HubOptions hub;
-  int64_t context = 0;
+  compiler::CompileOptions compile;
   int64_t prompt = 512;
+  int64_t sequences = 1;
+  std::string kv_dtype = "f16";
+  std::optional<uint64_t> device_memory;
   int threads = 0;
+  std::string isa = "auto";
+  bool no_probe = false;
   bool json = false;
 };
 
-struct Speed {
-  double bandwidth = 0;    // Bytes a second, all threads.
-  double matmul_rate = 0;  // Multiply-accumulates a second, all threads.
+struct Plan {
+  PlanFacts facts;
+  MemoryForecast memory;
+  std::vector<RankBytes> ranks;
+  std::optional<runtime::ProgramSpeed> speed;  // Nothing: not asked for.
+  int threads = 1;
+  uint64_t available = 0;
+  int64_t sequences = 1;
+  int64_t prompt = 0;
+  uint64_t device_memory = 0;
+
+  uint64_t positions() const { return static_cast<uint64_t>(facts.context * sequences); }
+  uint64_t total() const { return memory.WithKv(positions()); }
+  bool fits() const { return total() <= available; }
+  /// Of a server that has answered `tokens` of prompt and answer: it keeps some pages ahead.
+  uint64_t Resident(int64_t tokens) const {
+    const int64_t positions =
+        std::min(tokens + engine::kBackedTokensAhead, std::max(facts.context * sequences, tokens));
+    return memory.WithKv(static_cast<uint64_t>(positions)) - (tokens > 0 ? 0 : memory.scratch);
+  }
+  /// Bytes that a rank needs with the planned context and sequences.
+  uint64_t OfRank(const RankBytes& rank) const {
+    return memory.fixed() - memory.weights + rank.weights + rank.kv_per_token * positions();
+  }
 };
 
-Result<json::Object> MakePlan(const Options& options) {
-  TESSERA_ASSIGN_OR_RETURN(const PlanFacts facts,
-                           ReadPlanFacts(options.model, options.hub, options.context));
+Result<Plan> MakePlan(const Options& options) {
+  Plan plan;
+  TESSERA_ASSIGN_OR_RETURN(plan.facts, ReadPlanFacts(options.model, options.hub, options.compile));
+  TESSERA_ASSIGN_OR_RETURN(const kernels::KvType kv_type, KvTypeOf(options.kv_dtype));
+  plan.memory = ForecastMemory(plan.facts, kv_type);
+  plan.ranks = BytesOfRanks(plan.facts, kv_type);
+  plan.sequences = options.sequences;
+  plan.prompt = std::min(options.prompt, plan.facts.context - 1);
   const Topology topology = ReadTopology();
-  const int threads = options.threads > 0 ? options.threads : topology.DefaultThreads();
-  TESSERA_ASSIGN_OR_RETURN(const double bandwidth,
-                           runtime::MeasureReadBandwidth(topology, threads));
-  const Speed speed{bandwidth, runtime::MeasureMatmulRate(facts.format) * threads};
-  const double decode_seconds =
-      static_cast<double>(facts.bytes_read_per_step) / (speed.bandwidth * kBandwidthShare);
-  const double prefill_rate = speed.matmul_rate > 0 ? speed.matmul_rate * kMatmulShare /
-                                                          static_cast<double>(facts.layer_weights)
-                                                    : 0;
-  const uint64_t memory = facts.weight_bytes + facts.kv_bytes + kFixedBytes;
-
-  json::Object plan;
-  plan["model"] = options.model;
-  plan["family"] = facts.name;
-  plan["parameters"] = facts.parameters;
-  plan["format"] = tensor::Name(facts.format);
-  plan["kernels"] = facts.has_kernels ? "native" : "none";
-  plan["context"] = facts.context;
-  plan["memory"] = {{"weights_bytes", facts.weight_bytes},
-                    {"kv_bytes", facts.kv_bytes},
-                    {"kv_bytes_per_token", facts.kv_bytes_per_token},
-                    {"other_bytes", kFixedBytes},
-                    {"total_bytes", memory},
-                    {"available_bytes", topology.memory_available}};
-  plan["fits"] = memory <= topology.memory_available;
-  plan["disk"] = {{"source_bytes", facts.source_bytes}, {"bundle_bytes", facts.bundle_bytes}};
-  plan["threads"] = threads;
-  plan["tp"] = 1;
-  plan["predicted"] = {
-      {"decode_tokens_per_second", 1 / decode_seconds},
-      {"prefill_tokens_per_second", prefill_rate},
-      {"prompt_tokens", options.prompt},
-      {"ttft_seconds",
-       prefill_rate > 0 ? static_cast<double>(options.prompt) / prefill_rate + decode_seconds : 0}};
-  plan["measured"] = {{"read_bytes_per_second", speed.bandwidth},
-                      {"matmul_macs_per_second", speed.matmul_rate}};
-  json::Array warnings;
-  for (const std::string& warning : facts.warnings) warnings.emplace_back(warning);
-  plan["warnings"] = std::move(warnings);
+  plan.threads = options.threads > 0 ? options.threads : topology.DefaultThreads();
+  plan.available = topology.memory_available;
+  plan.device_memory = options.device_memory.value_or(plan.available);
+  if (options.no_probe || plan.prompt < 1) return plan;
+  runtime::LoadOptions load;
+  load.threads = plan.threads;
+  load.kv_type = kv_type;
+  TESSERA_ASSIGN_OR_RETURN(load.isa, CapIsa(ReadIsa(), options.isa));
+  TESSERA_ASSIGN_OR_RETURN(plan.speed,
+                           runtime::PredictSpeed(plan.facts.program, plan.prompt, load));
   return plan;
 }
 
-double Number(const json::Value& value) {
-  return value.to_number<double>();
-}
-std::string Bytes(const json::Value& value) {
-  return HumanBytes(static_cast<uint64_t>(Number(value)));
+/// The fewest ranks whose parts fit the memory of a device each; 0 when none do.
+int64_t LeastRanks(const Plan& plan) {
+  for (const RankBytes& rank : plan.ranks)
+    if (plan.OfRank(rank) <= plan.device_memory) return rank.ranks;
+  return 0;
 }
 
-void PrintPlan(const json::Object& plan) {
-  const auto line = [](std::string_view name, const std::string& text) {
-    fmt::print("{:<12} {}\n", name, text);
-  };
-  const json::Object& memory = plan.at("memory").get_object();
-  const json::Object& predicted = plan.at("predicted").get_object();
-  line("model", fmt::format("{}, {:.1f} M parameters, mostly {}",
-                            std::string_view(plan.at("family").get_string()),
-                            Number(plan.at("parameters")) / 1e6,
-                            std::string_view(plan.at("format").get_string())));
-  line("memory",
-       fmt::format("{} = weights {} + KV {} ({} positions, {} each) + {} other; {} available{}",
-                   Bytes(memory.at("total_bytes")), Bytes(memory.at("weights_bytes")),
-                   Bytes(memory.at("kv_bytes")), Number(plan.at("context")),
-                   Bytes(memory.at("kv_bytes_per_token")), Bytes(memory.at("other_bytes")),
-                   Bytes(memory.at("available_bytes")),
-                   plan.at("fits").get_bool() ? "" : ": DOES NOT FIT"));
-  line("disk", fmt::format("{} for the source, {} for the bundle",
-                           Bytes(plan.at("disk").at("source_bytes")),
-                           Bytes(plan.at("disk").at("bundle_bytes"))));
-  line("prediction",
-       fmt::format("{:.1f} tok/s generation, {:.0f} tok/s prompt, {} to the first token of {} with "
-                   "{} threads",
-                   Number(predicted.at("decode_tokens_per_second")),
-                   Number(predicted.at("prefill_tokens_per_second")),
-                   HumanDuration(Number(predicted.at("ttft_seconds"))),
-                   Number(predicted.at("prompt_tokens")), Number(plan.at("threads"))));
-  for (const json::Value& warning : plan.at("warnings").get_array())
-    line("warning", std::string(warning.get_string()));
+/// One sentence.
+std::string Recommendation(const Plan& plan) {
+  if (plan.fits()) {
+    const std::string_view kept = plan.facts.is_bundle ? "the bundle" : "the model";
+    return fmt::format("{} fits as it is: {} of {} available", kept, HumanBytes(plan.total()),
+                       HumanBytes(plan.available));
+  }
+  for (const FormatChoice& choice : plan.facts.formats) {
+    const uint64_t need = plan.total() - plan.memory.weights + choice.weight_bytes;
+    if (need <= plan.available)
+      return fmt::format(
+          "--quantize {}: better formats need more than the {} available, this one {}",
+          choice.quantize, HumanBytes(plan.available), HumanBytes(need));
+  }
+  const Status status = CheckFits(plan.facts, plan.memory, plan.positions(), plan.available);
+  if (!status.ok()) return status.message();
+  return fmt::format("fewer sequences or a shorter context: KV for {} positions fits",
+                     plan.memory.PositionsIn(plan.available));
+}
+
+json::Object ToJson(const Plan& plan) {
+  const PlanFacts& facts = plan.facts;
+  const uint64_t fit = plan.memory.PositionsIn(plan.available);
+  json::Object out;
+  out["model"] = facts.model;
+  out["revision"] = facts.revision;
+  out["family"] = facts.family;
+  out["parameters"] = facts.parameters;
+  out["format"] = tensor::Name(facts.format);
+  out["context"] = facts.context;
+  out["sequences"] = plan.sequences;
+  out["memory"] = {
+      {"weights_bytes", plan.memory.weights},
+      {"kv_bytes", plan.memory.kv_per_token * plan.positions()},
+      {"kv_bytes_per_token", plan.memory.kv_per_token},
+      {"scratch_bytes", plan.memory.scratch},
+      {"tokenizer_bytes", plan.memory.tokenizer},
+      {"process_bytes", plan.memory.process},
+      {"total_bytes", plan.total()},
+      {"available_bytes", plan.available},
+      {"resident_bytes_at_start", plan.Resident(0)},
+      {"resident_bytes_after_prompt", plan.Resident(plan.prompt)},
+      {"compile_peak_bytes", facts.is_bundle ? 0 : kCompileBytes + facts.largest_source}};
+  out["fits"] = plan.fits();
+  out["fit"] = {
+      {"kv_positions", fit},
+      {"context", std::min<uint64_t>(fit, static_cast<uint64_t>(facts.program.dims.max_seq_len))},
+      {"sequences", facts.context > 0 ? fit / static_cast<uint64_t>(facts.context) : 0}};
+  json::Array ranks;
+  for (const RankBytes& rank : plan.ranks)
+    ranks.push_back(json::Object{{"tp", rank.ranks},
+                                 {"weights_bytes", rank.weights},
+                                 {"kv_bytes", rank.kv_per_token * plan.positions()},
+                                 {"total_bytes", plan.OfRank(rank)}});
+  out["ranks"] = std::move(ranks);
+  out["device_memory_bytes"] = plan.device_memory;
+  const int64_t least = LeastRanks(plan);
+  out["minimum_tp"] = least > 0 ? json::Value(least) : json::Value();
+  json::Array formats;
+  for (const FormatChoice& choice : facts.formats) {
+    const uint64_t need = plan.total() - plan.memory.weights + choice.weight_bytes;
+    formats.push_back(json::Object{{"quantize", choice.quantize},
+                                   {"weights_bytes", choice.weight_bytes},
+                                   {"total_bytes", need},
+                                   {"fits", need <= plan.available}});
+  }
+  out["formats"] = std::move(formats);
+  out["disk"] = {{"source_bytes", facts.source_bytes}, {"bundle_bytes", facts.bundle_bytes}};
+  out["threads"] = plan.threads;
+  json::Object predicted;
+  predicted["load_seconds"] =
+      kLoadSeconds + static_cast<double>(plan.memory.weights) / kLoadBytesPerSecond;
+  if (plan.speed) {
+    const runtime::ProgramSpeed& speed = *plan.speed;
+    predicted["prompt_tokens"] = plan.prompt;
+    predicted["ttft_seconds"] = speed.prefill_seconds;
+    predicted["prefill_tokens_per_second"] =
+        static_cast<double>(plan.prompt) / speed.prefill_seconds;
+    predicted["decode_tokens_per_second"] = 1 / speed.decode_seconds;
+    predicted["layers_run"] = speed.layers_run;
+  }
+  out["predicted"] = std::move(predicted);
+  out["recommendation"] = Recommendation(plan);
+  json::Array warnings;
+  for (const std::string& warning : facts.warnings) warnings.emplace_back(warning);
+  out["warnings"] = std::move(warnings);
+  return out;
+}
+
+void Line(std::string_view name, const std::string& text) {
+  fmt::print("{:<12} {}\n", name, text);
+}
+
+void PrintMemory(const Plan& plan) {
+  const MemoryForecast& m = plan.memory;
+  Line("memory",
+       fmt::format("{} = weights {} + KV {} ({} x {} positions, {} each) + scratch {} + tokenizer "
+                   "{} + process {}; {} available{}",
+                   HumanBytes(plan.total()), HumanBytes(m.weights),
+                   HumanBytes(m.kv_per_token * plan.positions()), plan.sequences,
+                   plan.facts.context, HumanBytes(m.kv_per_token), HumanBytes(m.scratch),
+                   HumanBytes(m.tokenizer), HumanBytes(m.process), HumanBytes(plan.available),
+                   plan.fits() ? "" : ": DOES NOT FIT"));
+  const uint64_t fit = m.PositionsIn(plan.available);
+  Line("fits", fmt::format("KV for {} positions: {} sequences of {}", fit,
+                           fit / static_cast<uint64_t>(plan.facts.context), plan.facts.context));
+  Line("resident", fmt::format("{} at start, {} after a prompt of {}", HumanBytes(plan.Resident(0)),
+                               HumanBytes(plan.Resident(plan.prompt)), plan.prompt));
+}
+
+void PrintChoices(const Plan& plan) {
+  std::string ranks;
+  for (const RankBytes& rank : plan.ranks)
+    ranks += fmt::format("{}tp{} {}", ranks.empty() ? "" : ", ", rank.ranks,
+                         HumanBytes(plan.OfRank(rank)));
+  const int64_t least = LeastRanks(plan);
+  Line("per rank",
+       fmt::format("{}; {} for {} a device", ranks,
+                   least > 0 ? fmt::format("at least tp{}", least) : std::string("none is enough"),
+                   HumanBytes(plan.device_memory)));
+  std::string formats;
+  for (const FormatChoice& choice : plan.facts.formats)
+    formats += fmt::format("{}{} {}", formats.empty() ? "" : ", ", choice.quantize,
+                           HumanBytes(choice.weight_bytes));
+  if (!formats.empty()) Line("--quantize", formats);
+}
+
+void PrintPlan(const Plan& plan) {
+  const PlanFacts& facts = plan.facts;
+  Line("model",
+       fmt::format("{}{}: {}, {:.1f} M parameters, mostly {}", facts.model,
+                   facts.revision.empty() ? "" : "@" + facts.revision.substr(0, 12), facts.family,
+                   static_cast<double>(facts.parameters) / 1e6, tensor::Name(facts.format)));
+  PrintMemory(plan);
+  PrintChoices(plan);
+  Line("disk", fmt::format("{} for the source, {} for the bundle", HumanBytes(facts.source_bytes),
+                           HumanBytes(facts.bundle_bytes)));
+  if (!facts.is_bundle)
+    Line("compiling",
+         fmt::format("{} of memory", HumanBytes(kCompileBytes + facts.largest_source)));
+  if (plan.speed) {
+    const runtime::ProgramSpeed& speed = *plan.speed;
+    Line("prediction",
+         fmt::format("{:.1f} tok/s generation, {:.0f} tok/s prompt, {} to the first token of {} "
+                     "with {} threads ({})",
+                     1 / speed.decode_seconds,
+                     static_cast<double>(plan.prompt) / speed.prefill_seconds,
+                     HumanDuration(speed.prefill_seconds), plan.prompt, plan.threads,
+                     speed.layers_run > 0
+                         ? fmt::format("{} of {} layers were run", speed.layers_run,
+                                       facts.program.dims.layers)
+                         : std::string("from the machine's rates; too large to run a layer")));
+  }
+  Line("recommended", Recommendation(plan));
+  for (const std::string& warning : facts.warnings) Line("warning", warning);
 }
 
 }  // namespace
@@ -131,21 +262,33 @@ void AddPlan(CLI::App* app, Context* context) {
       "plan", "What a model needs and how fast it will be here; reads headers only");
   verb->add_option("MODEL", options->model, kModelHelp)->required();
   AddHubOptions(verb, &options->hub);
-  verb->add_option("--max-seq-len,--max-model-len", options->context,
+  verb->add_option("--max-seq-len,--max-model-len", options->compile.max_seq_len,
                    "Context to plan for (0 = the model's own)")
       ->check(WholeNumber(0, bundle::kMaxContext));
+  verb->add_option("--sequences", options->sequences, "Sequences of that length at a time")
+      ->check(WholeNumber(1, 1 << 20))
+      ->capture_default_str();
+  verb->add_option("--quantize", options->compile.quantize, "As compile would have it")
+      ->capture_default_str();
+  verb->add_option("--kv-dtype", options->kv_dtype, "f16 or int8, as serve would have it")
+      ->capture_default_str();
+  verb->add_option("--device-memory", options->device_memory,
+                   "Memory of a device, for the fewest ranks (default: what is free here)")
+      ->transform(ByteSize());
   verb->add_option("--prompt", options->prompt,
                    "Prompt length of the predicted time to first token")
       ->check(WholeNumber(1))
       ->capture_default_str();
   verb->add_option("--threads", options->threads, "Threads (0 = one per physical core)")
       ->check(WholeNumber(0, 1024));
+  verb->add_option("--isa", options->isa, "Highest instruction set to use, as of run");
+  verb->add_flag("--no-probe", options->no_probe, "Sizes only, at once: predict no speed");
   verb->add_flag("--json", options->json, "Facts as JSON on stdout");
   verb->callback([options, context] {
     RunVerb(context, [&]() -> Status {
-      TESSERA_ASSIGN_OR_RETURN(const json::Object plan, MakePlan(*options));
+      TESSERA_ASSIGN_OR_RETURN(const Plan plan, MakePlan(*options));
       if (options->json) {
-        fmt::print("{}", json::SerializePretty(plan));
+        fmt::print("{}", json::SerializePretty(ToJson(plan)));
       } else {
         PrintPlan(plan);
       }

@@ -2,111 +2,209 @@
 #include "cli/plan_facts.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <set>
 
 #include "cli/model_argument.h"
+#include "cli/terminal.h"
 
+#include "base/topology.h"
+#include "bundle/buffer_bytes.h"
 #include "bundle/bundle.h"
-#include "compiler/compile.h"
-#include "kernels/pack.h"
-#include "model/build.h"
-#include "model/footprint.h"
-#include "model/open.h"
+#include "compiler/dry_run.h"
 
 namespace tessera::cli {
 namespace {
 
-constexpr uint64_t kKvElementBytes = 2;  // float16
+// Measured (docs/performance.md, "What plan predicts"): resident code of the program and its
+// libraries, and the heap of a server that holds no request.
+constexpr uint64_t kProcessBytes = 28'400'000;
+/// A tokenizer: its table, and beside that so much of it in the heap.
+constexpr double kTokenizerHeapShare = 0.27;
+/// Formats that --quantize makes, best first.
+constexpr std::string_view kQuantisers[] = {"none", "q8_0", "q6_k", "q4_k", "q4_0"};
+constexpr int64_t kMaxRanks = 8;
+/// Less is no use to anybody.
+constexpr uint64_t kShortestSequence = 256;
 
-using BytesByFormat = std::map<tensor::DType, uint64_t>;
-
-tensor::DType MainFormat(const BytesByFormat& bytes) {
-  const auto best = std::max_element(
-      bytes.begin(), bytes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-  return best == bytes.end() ? tensor::DType::kF32 : best->first;
+/// Of a tokenizer whose table is not made yet, by its vocabulary: those of larger ones have longer
+/// tokens and more merges.
+uint64_t TokenizerBytes(int64_t vocab_size) {
+  constexpr int64_t kSmall = 49152;
+  return static_cast<uint64_t>(50 * vocab_size + 52 * std::max<int64_t>(0, vocab_size - kSmall));
 }
 
-Result<PlanFacts> ReadRepository(const std::string& path, int64_t context) {
-  TESSERA_ASSIGN_OR_RETURN(const model::ModelSource source, model::OpenModel(path));
-  TESSERA_ASSIGN_OR_RETURN(const graph::Graph graph,
-                           model::BuildGraph(source.config, source.index));
-  const model::Footprint footprint = model::ComputeFootprint(source.config, source.index, graph);
-  BytesByFormat bytes;
-  for (const auto& entry : source.index.entries())
-    if (entry.shape.rank() == 2) bytes[entry.dtype] += entry.bytes;
+uint64_t WeightBytes(const bundle::Program& program) {
+  uint64_t bytes = 0;
+  for (const bundle::Weight& weight : program.weights) bytes += static_cast<uint64_t>(weight.bytes);
+  return bytes;
+}
+
+void CountWeights(PlanFacts* facts) {
+  std::map<tensor::DType, int64_t> bytes;
+  facts->parameters = 0;
+  for (const bundle::Weight& weight : facts->program.weights) {
+    facts->parameters += weight.n * weight.k;
+    if (weight.n > 1) bytes[weight.dtype] += weight.bytes;
+  }
+  const auto most = std::ranges::max_element(
+      bytes, [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (most != bytes.end()) facts->format = most->first;
+}
+
+Result<PlanFacts> FactsOf(const model::ModelSource& source,
+                          const compiler::CompileOptions& options) {
+  TESSERA_ASSIGN_OR_RETURN(compiler::DryRun made, compiler::MakeDryRun(source, options));
   PlanFacts facts;
-  facts.name = source.config.family;
-  facts.parameters = footprint.parameters;
-  facts.layer_weights = footprint.parameters - footprint.embedding_parameters;
-  facts.format = MainFormat(bytes);
-  facts.has_kernels = kernels::CanPack(facts.format, source.config.hidden);
-  TESSERA_ASSIGN_OR_RETURN(facts.context,
-                           compiler::ContextLength(context, source.config.context_length));
-  facts.weight_bytes = footprint.weight_bytes();
-  facts.bytes_read_per_step = footprint.bytes_read_per_step;
-  facts.kv_bytes = model::KvBytes(source.config, facts.context, kKvElementBytes);
-  facts.kv_bytes_per_token = model::KvBytesPerToken(source.config, kKvElementBytes);
+  facts.family = source.config.family;
+  facts.program = std::move(made.program);
+  facts.context = facts.program.dims.max_seq_len;
+  CountWeights(&facts);
   facts.source_bytes = source.index.total_bytes();
-  facts.bundle_bytes = footprint.weight_bytes();
+  facts.largest_source = made.largest_source;
+  facts.bundle_bytes = WeightBytes(facts.program);
+  facts.tokenizer_bytes = TokenizerBytes(facts.program.dims.vocab_size);
   facts.warnings = source.warnings;
   return facts;
 }
 
-/// The tables that give a step its first and last rows.
-struct Ends {
-  bundle::WeightIndex table = -1;
-  bundle::WeightIndex head = -1;
-};
-
-Ends FindEnds(const bundle::Program& program) {
-  Ends ends;
-  for (const bundle::Step& step : program.steps) {
-    if (const auto* embed = std::get_if<bundle::EmbedStep>(&step.op)) ends.table = embed->table;
-    if (const auto* head = std::get_if<bundle::HeadStep>(&step.op)) ends.head = head->weight;
+/// Those that are smaller than the ones before.
+std::vector<FormatChoice> FormatsOf(const model::ModelSource& source,
+                                    const compiler::CompileOptions& wanted) {
+  std::vector<FormatChoice> formats;
+  for (const std::string_view name : kQuantisers) {
+    compiler::CompileOptions options = wanted;
+    options.quantize = name;
+    const auto choice = compiler::MakeDryRun(source, options);
+    if (!choice.has_value()) continue;  // Not for this model; asking for it says why.
+    const uint64_t bytes = WeightBytes(choice->program);
+    if (formats.empty() || bytes < formats.back().weight_bytes)
+      formats.push_back({std::string(name), bytes});
   }
-  return ends;
+  return formats;
+}
+
+Result<PlanFacts> ReadRepository(const std::string& path, const compiler::CompileOptions& options) {
+  TESSERA_ASSIGN_OR_RETURN(const model::ModelSource source, model::OpenModel(path));
+  TESSERA_ASSIGN_OR_RETURN(PlanFacts facts, FactsOf(source, options));
+  facts.formats = FormatsOf(source, options);
+  return facts;
 }
 
 Result<PlanFacts> ReadBundle(const std::string& path, int64_t context) {
-  TESSERA_ASSIGN_OR_RETURN(const bundle::Bundle bundle,
+  TESSERA_ASSIGN_OR_RETURN(bundle::Bundle bundle,
                            bundle::OpenBundle(path, bundle::Check::kSizesAndSmallFiles));
-  const bundle::Program& program = bundle.program;
-  const Ends ends = FindEnds(program);
   PlanFacts facts;
-  BytesByFormat bytes;
-  for (size_t i = 0; i < program.weights.size(); ++i) {
-    const bundle::Weight& weight = program.weights[i];
-    const auto index = static_cast<bundle::WeightIndex>(i);
-    facts.parameters += weight.n * weight.k;
-    if (index != ends.table && index != ends.head) facts.layer_weights += weight.n * weight.k;
-    facts.weight_bytes += static_cast<uint64_t>(weight.bytes);
-    // Of the embedding table a step reads one row a token, unless the table is the head too.
-    if (index != ends.table || index == ends.head)
-      facts.bytes_read_per_step += static_cast<uint64_t>(weight.bytes);
-    if (weight.n > 1) bytes[weight.dtype] += static_cast<uint64_t>(weight.bytes);
-  }
-  facts.name = bundle.manifest.model;
-  facts.format = MainFormat(bytes);
-  facts.has_kernels = kernels::CanPack(facts.format, program.dims.hidden);
+  facts.is_bundle = true;
+  facts.family = bundle.manifest.model;
+  facts.program = std::move(bundle.program);
   TESSERA_ASSIGN_OR_RETURN(facts.context,
-                           compiler::ContextLength(context, program.dims.max_seq_len));
-  facts.kv_bytes_per_token = static_cast<uint64_t>(program.dims.layers * program.dims.kv_heads *
-                                                   program.dims.head_dim * 2) *
-                             kKvElementBytes;
-  facts.kv_bytes = facts.kv_bytes_per_token * static_cast<uint64_t>(facts.context);
-  for (const bundle::FileRecord& file : bundle.manifest.files) facts.bundle_bytes += file.bytes;
+                           compiler::ContextLength(context, facts.program.dims.max_seq_len));
+  CountWeights(&facts);
+  for (const bundle::FileRecord& file : bundle.manifest.files) {
+    facts.bundle_bytes += file.bytes;
+    if (file.name == bundle::kTokenizerTableFile)
+      facts.tokenizer_bytes =
+          static_cast<uint64_t>(static_cast<double>(file.bytes) * (1 + kTokenizerHeapShare));
+  }
   return facts;
+}
+
+/// Weights that every rank has whole.
+std::set<bundle::WeightIndex> ReplicatedWeights(const bundle::Program& program) {
+  std::set<bundle::WeightIndex> whole;
+  std::optional<bundle::WeightIndex> head;
+  for (const bundle::Step& step : program.steps) {
+    if (const auto* embed = std::get_if<bundle::EmbedStep>(&step.op)) whole.insert(embed->table);
+    if (const auto* last = std::get_if<bundle::HeadStep>(&step.op)) head = last->weight;
+  }
+  for (size_t i = 0; i < program.weights.size(); ++i)
+    if (program.weights[i].n == 1) whole.insert(static_cast<bundle::WeightIndex>(i));
+  return whole;
 }
 
 }  // namespace
 
-Result<PlanFacts> ReadPlanFacts(const std::string& model, const HubOptions& hub, int64_t context) {
+Result<PlanFacts> ReadPlanFacts(const std::string& model, const HubOptions& hub,
+                                const compiler::CompileOptions& compile) {
   TESSERA_ASSIGN_OR_RETURN(const ResolvedModel resolved,
                            ResolveModel(model, hub, /*cache_dir=*/"", ModelNeed::kHeaders));
-  return resolved.kind == ModelKind::kBundle ? ReadBundle(resolved.path, context)
-                                             : ReadRepository(resolved.path, context);
+  TESSERA_ASSIGN_OR_RETURN(PlanFacts facts, resolved.kind == ModelKind::kBundle
+                                                ? ReadBundle(resolved.path, compile.max_seq_len)
+                                                : ReadRepository(resolved.path, compile));
+  facts.model = resolved.repository.empty() ? model : resolved.repository;
+  facts.revision = resolved.revision;
+  return facts;
+}
+
+MemoryForecast ForecastMemory(const PlanFacts& facts, kernels::KvType kv_type) {
+  const bundle::Dims& d = facts.program.dims;
+  const kernels::KvLayout page{d.layers, d.kv_heads, d.head_dim, d.page_tokens, kv_type};
+  MemoryForecast memory;
+  memory.weights = WeightBytes(facts.program);
+  memory.kv_per_token = static_cast<uint64_t>(page.PageBytes() / d.page_tokens);
+  constexpr int64_t kRows = 512;
+  for (const bundle::Buffer& buffer : facts.program.buffers)
+    memory.scratch +=
+        static_cast<uint64_t>(bundle::BufferBytes(buffer.kind, kRows, buffer.columns));
+  memory.tokenizer = facts.tokenizer_bytes;
+  memory.process = kProcessBytes;
+  return memory;
+}
+
+std::vector<RankBytes> BytesOfRanks(const PlanFacts& facts, kernels::KvType kv_type) {
+  const bundle::Dims& d = facts.program.dims;
+  const std::set<bundle::WeightIndex> whole = ReplicatedWeights(facts.program);
+  uint64_t replicated = 0, shared = 0;
+  for (size_t i = 0; i < facts.program.weights.size(); ++i)
+    (whole.contains(static_cast<bundle::WeightIndex>(i)) ? replicated : shared) +=
+        static_cast<uint64_t>(facts.program.weights[i].bytes);
+  const uint64_t kv = ForecastMemory(facts, kv_type).kv_per_token;
+  std::vector<RankBytes> ranks;
+  for (int64_t n = 1; n <= std::min(kMaxRanks, d.kv_heads); ++n) {
+    const auto parts = static_cast<uint64_t>(n);
+    if (d.kv_heads % n == 0)
+      ranks.push_back({n, replicated + (shared + parts - 1) / parts, kv / parts});
+  }
+  return ranks;
+}
+
+Status CheckFits(const PlanFacts& facts, const MemoryForecast& memory, uint64_t positions,
+                 uint64_t available) {
+  const uint64_t need = memory.WithKv(positions);
+  if (available == 0 || need <= available) return {};  // 0: not known.
+  std::vector<std::string> fixes;
+  for (const FormatChoice& choice : facts.formats) {
+    const uint64_t smaller = need - memory.weights + choice.weight_bytes;
+    if (choice.weight_bytes >= memory.weights || smaller > available) continue;
+    fixes.push_back(fmt::format("--quantize {} ({})", choice.quantize, HumanBytes(smaller)));
+    break;
+  }
+  if (const uint64_t fit = memory.PositionsIn(available); fit >= kShortestSequence)
+    fixes.push_back(fmt::format("--max-seq-len {}", fit / kShortestSequence * kShortestSequence));
+  if (fixes.empty()) fixes.push_back("a machine with more memory");
+  return ResourceExhausted(fmt::format(
+      "{} needs {} of memory (weights {}, KV of {} positions {}, other {}), {} are available; what "
+      "helps: {}",
+      facts.model, HumanBytes(need), HumanBytes(memory.weights), positions,
+      HumanBytes(memory.kv_per_token * positions), HumanBytes(memory.fixed() - memory.weights),
+      HumanBytes(available), fmt::join(fixes, ", or ")));
+}
+
+Status CheckMemory(const model::ModelSource& source, const std::string& model,
+                   const compiler::CompileOptions& options, kernels::KvType kv_type) {
+  TESSERA_ASSIGN_OR_RETURN(PlanFacts facts, FactsOf(source, options));
+  facts.model = model;
+  const MemoryForecast memory = ForecastMemory(facts, kv_type);
+  const uint64_t available = ReadTopology().memory_available;
+  const uint64_t least = std::min(kShortestSequence, static_cast<uint64_t>(facts.context));
+  if (CheckFits(facts, memory, least, available).ok()) return {};
+  facts.formats = FormatsOf(source, options);  // What would help.
+  return CheckFits(facts, memory, least, available);
 }
 
 }  // namespace tessera::cli

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What `plan` reckons with: sizes of a model, from the headers of its repository or from a bundle's
-// manifest and program. No weight is read.
+// What a model needs: sizes from the headers of a repository, by a dry run of the compiler, or from
+// a bundle. No weight is read.
 #pragma once
 
 #include <cstdint>
@@ -11,28 +11,76 @@
 #include "cli/hub_options.h"
 
 #include "base/status.h"
+#include "bundle/program.h"
+#include "compiler/compile.h"
+#include "kernels/attention.h"
+#include "model/open.h"
 #include "tensor/dtype.h"
 
 namespace tessera::cli {
 
-struct PlanFacts {
-  std::string name;           // Family of a repository ("llama"), model of a bundle.
-  int64_t parameters = 0;     // Elements.
-  int64_t layer_weights = 0;  // Of these, without embedding table and head.
-  tensor::DType format = tensor::DType::kF32;  // That most of the matrices' bytes have.
-  bool has_kernels = false;                    // For `format`.
-  int64_t context = 0;                         // Planned for.
+/// Another way to store the matrices.
+struct FormatChoice {
+  std::string quantize;  // As of --quantize.
   uint64_t weight_bytes = 0;
-  uint64_t bytes_read_per_step = 0;  // Weights that one token's step reads.
-  uint64_t kv_bytes = 0;             // Of a sequence as long as `context`.
-  uint64_t kv_bytes_per_token = 0;
-  uint64_t source_bytes = 0;  // On disk; 0 for a bundle.
+};
+
+struct PlanFacts {
+  std::string model;     // "org/repo", or the path that was named.
+  std::string revision;  // Of a repository of the hub.
+  std::string family;    // "llama"; of a bundle its model's name.
+  bool is_bundle = false;
+  bundle::Program program;                     // What serving would run.
+  tensor::DType format = tensor::DType::kF32;  // That most of the matrices' bytes have.
+  int64_t parameters = 0;                      // Elements.
+  int64_t context = 0;                         // Planned for.
+  uint64_t source_bytes = 0;                   // On disk; 0 for a bundle.
+  uint64_t largest_source = 0;                 // Its largest tensor.
   uint64_t bundle_bytes = 0;
+  uint64_t tokenizer_bytes = 0;       // In memory; of a repository an estimate from its vocabulary.
+  std::vector<FormatChoice> formats;  // Of a repository of float matrices: best first.
   std::vector<std::string> warnings;
 };
 
-/// `model` as every verb takes it. `context` 0: the model's own; kInvalidArgument with both numbers
-/// when it is more than that.
-Result<PlanFacts> ReadPlanFacts(const std::string& model, const HubOptions& hub, int64_t context);
+/// `model` as every verb takes it; of `compile` quantize and max_seq_len count. kInvalidArgument
+/// when the context is longer than the model's.
+Result<PlanFacts> ReadPlanFacts(const std::string& model, const HubOptions& hub,
+                                const compiler::CompileOptions& compile);
+
+/// Memory of a server by owner, in bytes.
+struct MemoryForecast {
+  uint64_t weights = 0;  // The mapped archive.
+  uint64_t kv_per_token = 0;
+  uint64_t scratch = 0;  // Activations of a step of 512 rows.
+  uint64_t tokenizer = 0;
+  uint64_t process = 0;  // Code, and what the heap holds for no request.
+
+  uint64_t fixed() const { return weights + scratch + tokenizer + process; }
+  uint64_t WithKv(uint64_t positions) const { return fixed() + kv_per_token * positions; }
+  /// Positions of KV that fit beside the rest; 0 when not even that does.
+  uint64_t PositionsIn(uint64_t bytes) const {
+    return bytes <= fixed() || kv_per_token == 0 ? 0 : (bytes - fixed()) / kv_per_token;
+  }
+};
+MemoryForecast ForecastMemory(const PlanFacts& facts, kernels::KvType kv_type);
+
+/// What one rank of a tensor-parallel group holds.
+struct RankBytes {
+  int64_t ranks = 1;
+  uint64_t weights = 0;
+  uint64_t kv_per_token = 0;
+};
+/// For every number of ranks up to 8 that divides the KV heads.
+std::vector<RankBytes> BytesOfRanks(const PlanFacts& facts, kernels::KvType kv_type);
+
+/// kResourceExhausted when the weights and KV of `positions` are more than `available` (0: not
+/// known): what is needed, what is there, what would fit.
+Status CheckFits(const PlanFacts& facts, const MemoryForecast& memory, uint64_t positions,
+                 uint64_t available);
+
+/// Before a repository is compiled to be run here: kResourceExhausted when not even the shortest
+/// sequence would fit this machine's memory.
+Status CheckMemory(const model::ModelSource& source, const std::string& model,
+                   const compiler::CompileOptions& options, kernels::KvType kv_type);
 
 }  // namespace tessera::cli

@@ -11,7 +11,6 @@
 
 #include "graph/print.h"
 #include "graph/verify.h"
-#include "model/footprint.h"
 #include "model/index_for_test.h"
 #include "support/golden.h"
 
@@ -150,42 +149,6 @@ TEST(Build, RefusesConfigsOutOfRange) {
   EXPECT_THAT(StatusOf(BuildGraph(config)).ToString(), HasSubstr("2 rope divisors, expected 3"));
   config.rope.scaling = RopeDivisors{{1, 1, 0}};
   EXPECT_THAT(StatusOf(BuildGraph(config)).ToString(), HasSubstr("a rope divisor is 0"));
-}
-
-TEST(Footprint, CountsParametersAndBytesByGroup) {
-  const ModelConfig config = SmallConfig("llama");
-  const graph::Graph graph = MustBuild(config);
-  const formats::ParameterIndex index = IndexOf(graph);
-  const Footprint f = ComputeFootprint(config, index, graph);
-  // Per layer: q 12x8, k 6x8, v 6x8, o 8x12; gate, up, down 12x8 each; two norms of 8.
-  EXPECT_EQ(f.embedding_bytes, 32u * 8 * 4);
-  EXPECT_EQ(f.head_bytes, 32u * 8 * 4);
-  EXPECT_EQ(f.attention_bytes, 2u * (96 + 48 + 48 + 96) * 4);
-  EXPECT_EQ(f.ffn_bytes, 2u * 3 * 96 * 4);
-  EXPECT_EQ(f.other_bytes, (2u * 2 * 8 + 8) * 4);
-  EXPECT_EQ(f.weight_bytes(), index.total_bytes());
-  EXPECT_EQ(f.parameters * 4, static_cast<int64_t>(index.total_bytes()));
-  EXPECT_EQ(f.embedding_parameters, 2 * 32 * 8);
-  EXPECT_EQ(f.bytes_read_per_step, f.weight_bytes() - f.embedding_bytes);
-  EXPECT_EQ(f.kv_elements_per_token, 2 * 2 * 6);
-  EXPECT_EQ(KvBytesPerToken(config, 2), 2u * 2 * 6 * 2);
-}
-
-TEST(Footprint, ReadsATiedTableInEveryStepAndKeepsNormsApart) {
-  const ModelConfig config = SmallQwen3();
-  const graph::Graph graph = MustBuild(config);
-  const Footprint f = ComputeFootprint(config, IndexOf(graph), graph);
-  EXPECT_EQ(f.head_bytes, 0u);
-  EXPECT_EQ(f.bytes_read_per_step, f.weight_bytes());
-  EXPECT_EQ(f.other_bytes, (2u * (2 * 8 + 2 * 6) + 8) * 4);
-}
-
-TEST(Footprint, AWindowBoundsTheCacheOfItsLayers) {
-  ModelConfig config = SmallConfig("mistral");
-  config.attention.window = 16;
-  config.attention.window_layers = {true, false};
-  EXPECT_EQ(KvBytes(config, 10, 2), 10 * KvBytesPerToken(config, 2));
-  EXPECT_EQ(KvBytes(config, 100, 2), (16u + 100) * 2 * 6 * 2);
 }
 
 }  // namespace

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/speed_probe.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <numeric>
+#include <set>
+#include <system_error>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/random.h"
+#include "bundle/bundle.h"
+#include "bundle/program_verify.h"
+#include "formats/irpa/entry_metadata.h"
+#include "formats/irpa/writer.h"
+#include "formats/open.h"
+#include "runtime/machine_probe.h"
+#include "runtime/step_work.h"
+
+namespace tessera::runtime {
+namespace {
+
+namespace fs = std::filesystem;
+using bundle::Program;
+using bundle::WeightIndex;
+
+/// Longer prompts are reckoned from this one.
+constexpr int64_t kPromptTokens = 256;
+constexpr int kDecodeRounds = 9;
+constexpr int kPrefillRounds = 3;
+/// Of the machine's bound, where nothing can be run.
+constexpr double kDecodeShare = 0.8;
+constexpr double kPrefillShare = 0.6;
+
+/// Calls each(weight index &) for those of a step.
+template <class Each>
+void ForEachWeight(bundle::Step* step, const Each& each) {
+  const auto maybe = [&](std::optional<WeightIndex>* index) {
+    if (index->has_value()) each(&**index);
+  };
+  const auto norm = [&](std::optional<bundle::Norm>* found) {
+    if (found->has_value()) each(&(*found)->weight);
+  };
+  struct Visitor {
+    const Each& each;
+    const decltype(maybe)& optional;
+    const decltype(norm)& optional_norm;
+    void operator()(bundle::EmbedStep& s) const { each(&s.table); }
+    void operator()(bundle::QkvStep& s) const {
+      each(&s.norm.weight);
+      for (bundle::HeadRows* rows : {&s.q, &s.k, &s.v}) each(&rows->weight);
+      optional(&s.bias);
+      optional_norm(&s.q_norm);
+      optional_norm(&s.k_norm);
+    }
+    void operator()(bundle::AttentionStep&) const {}
+    void operator()(bundle::ProjectStep& s) const {
+      each(&s.weight);
+      optional(&s.bias);
+    }
+    void operator()(bundle::GatedStep& s) const {
+      each(&s.norm.weight);
+      each(&s.gate);
+      optional(&s.up);
+    }
+    void operator()(bundle::HeadStep& s) const {
+      each(&s.norm.weight);
+      each(&s.weight);
+    }
+  };
+  std::visit(Visitor{each, maybe, norm}, step->op);
+}
+
+int64_t LayerOf(const bundle::Step& step, int64_t last) {
+  if (const auto* qkv = std::get_if<bundle::QkvStep>(&step.op)) return qkv->layer;
+  return last;
+}
+
+/// The program's first layers with its embedding and head.
+Program FirstLayers(const Program& program, int64_t layers) {
+  Program cut = program;
+  cut.dims.layers = layers;
+  cut.steps.clear();
+  int64_t layer = -1;
+  for (const bundle::Step& step : program.steps) {
+    layer = LayerOf(step, layer);
+    if (layer < layers || std::holds_alternative<bundle::HeadStep>(step.op))
+      cut.steps.push_back(step);
+  }
+  // Weights that are left, numbered anew.
+  std::vector<WeightIndex> number(program.weights.size(), -1);
+  cut.weights.clear();
+  for (bundle::Step& step : cut.steps) {
+    ForEachWeight(&step, [&](WeightIndex* index) {
+      WeightIndex& to = number[static_cast<size_t>(*index)];
+      if (to < 0) {
+        to = std::ssize(cut.weights);
+        cut.weights.push_back(program.weights[static_cast<size_t>(*index)]);
+      }
+      *index = to;
+    });
+  }
+  return cut;
+}
+
+int64_t WeightBytes(const Program& program) {
+  return std::accumulate(program.weights.begin(), program.weights.end(), int64_t{0},
+                         [](int64_t sum, const bundle::Weight& w) { return sum + w.bytes; });
+}
+
+/// Layers whose packed weights fit the memory that a probe may take; 0 when not even one does.
+int64_t LayersThatFit(const Program& program, uint64_t memory_available) {
+  const int64_t limit = std::min(
+      kProbeBytes, static_cast<int64_t>(std::min<uint64_t>(memory_available / 4, 1 << 30)));
+  const int64_t all = program.dims.layers;
+  if (WeightBytes(program) <= limit) return all;
+  int64_t fits = 0;
+  for (int64_t layers = 1; layers < all; layers = layers + std::max<int64_t>(1, layers / 4)) {
+    if (WeightBytes(FirstLayers(program, layers)) > limit) break;
+    fits = layers;
+  }
+  return fits;
+}
+
+/// A file without a name, in the temporary folder.
+class TemporaryFile {
+ public:
+  TemporaryFile() {
+    std::error_code error;
+    path_ = fs::temp_directory_path(error) /
+            fmt::format("tessera-probe-{}-{:x}.irpa", ::getpid(), SystemRandom64());
+  }
+  ~TemporaryFile() {
+    std::error_code error;
+    fs::remove(path_, error);
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+/// An archive of zeros for the program: a file with a hole for data, whose pages are memory once
+/// they are read.
+Result<formats::ParameterIndex> MakeZeros(const Program& program, const fs::path& path) {
+  namespace irpa = formats::irpa;
+  std::vector<irpa::WriteEntry> entries;
+  for (const bundle::Weight& weight : program.weights) {
+    TESSERA_ASSIGN_OR_RETURN(
+        std::string metadata,
+        irpa::MakeEntryMetadata(irpa::MetadataStyle::kPytorch,
+                                {tensor::DType::kU8, tensor::Shape{weight.bytes}}));
+    entries.push_back({weight.entry, std::move(metadata), static_cast<uint64_t>(weight.bytes), {}});
+  }
+  TESSERA_ASSIGN_OR_RETURN(const irpa::ArchivePlan plan,
+                           irpa::PlanArchive(entries, {.data_alignment = 4096}));
+  TESSERA_ASSIGN_OR_RETURN(const auto file, FileWriter::Create(path));
+  TESSERA_RETURN_IF_ERROR(file->Append(AsBytes(plan.head)));
+  TESSERA_RETURN_IF_ERROR(file->Resize(plan.file_bytes));
+  return formats::Open(path);
+}
+
+/// Best of the rounds: neighbours only ever slow one down.
+template <class Run>
+Result<double> BestSeconds(int rounds, const Run& run) {
+  double best = 0;
+  for (int i = 0; i < rounds; ++i) {
+    const TimePoint begin = Clock::Real().Now();
+    TESSERA_RETURN_IF_ERROR(run());
+    const double seconds = Seconds(Clock::Real().Now() - begin);
+    if (i == 0 || seconds < best) best = seconds;
+  }
+  return best;
+}
+
+Result<ProgramSpeed> RunOnZeros(const Program& program, int64_t prompt,
+                                const LoadOptions& options) {
+  const TemporaryFile file;
+  bundle::Bundle bundle;
+  bundle.manifest.target = "cpu";
+  bundle.program = program;
+  TESSERA_ASSIGN_OR_RETURN(bundle.archive, MakeZeros(program, file.path()));
+  LoadOptions load = options;
+  load.kv = {};
+  load.kv.tokens = prompt + 1;
+  load.verify_parameters = false;
+  TESSERA_ASSIGN_OR_RETURN(const auto session, LoadSession(std::move(bundle), load));
+  std::vector<int32_t> tokens(static_cast<size_t>(prompt) + 1);
+  Random random(/*seed=*/1);
+  for (int32_t& token : tokens)
+    token = static_cast<int32_t>(random.Below(static_cast<uint64_t>(program.dims.vocab_size)));
+  std::vector<PageId> pages(static_cast<size_t>(prompt / program.dims.page_tokens) + 1);
+  std::iota(pages.begin(), pages.end(), 0);
+  const std::span<const int32_t> all(tokens);
+  const auto step = [&](int64_t start, int64_t rows) -> Status {
+    const Chunk chunk{.tokens = all.subspan(static_cast<size_t>(start), static_cast<size_t>(rows)),
+                      .start = start,
+                      .pages = pages};
+    return StatusOf(session->Step({&chunk, 1}));
+  };
+  TESSERA_RETURN_IF_ERROR(step(0, prompt));  // The pages of the file become memory.
+  ProgramSpeed speed;
+  TESSERA_ASSIGN_OR_RETURN(speed.prefill_seconds,
+                           BestSeconds(kPrefillRounds, [&] { return step(0, prompt); }));
+  TESSERA_ASSIGN_OR_RETURN(speed.decode_seconds,
+                           BestSeconds(kDecodeRounds, [&] { return step(prompt, 1); }));
+  speed.layers_run = program.dims.layers;
+  return speed;
+}
+
+struct Work {
+  StepWork prefill, decode;
+};
+
+Work WorkOf(const Program& program, int64_t prompt, kernels::KvType type) {
+  const ProgramWork work(program, type);
+  const ChunkShape whole{0, prompt, 1}, next{prompt, 1, 1};
+  return {work.Of({&whole, 1}), work.Of({&next, 1})};
+}
+
+}  // namespace
+
+Result<ProgramSpeed> PredictSpeed(const Program& program, int64_t prompt,
+                                  const LoadOptions& options) {
+  const Topology topology = ReadTopology();
+  const int threads = options.threads > 0 ? options.threads : topology.DefaultThreads();
+  TESSERA_ASSIGN_OR_RETURN(const MachineRates rates, MeasureMachine(topology, threads));
+  const Work whole = WorkOf(program, prompt, options.kv_type);
+  const double prefill_bound = BoundSeconds(whole.prefill, rates);
+  const double decode_bound = BoundSeconds(whole.decode, rates);
+  const int64_t layers = LayersThatFit(program, topology.memory_available);
+  if (layers == 0)
+    return ProgramSpeed{prefill_bound / kPrefillShare, decode_bound / kDecodeShare, 0};
+  const Program cut = layers == program.dims.layers ? program : FirstLayers(program, layers);
+  TESSERA_RETURN_IF_ERROR(
+      bundle::VerifyProgram(cut).WithContext("a program cut to its first layers"));
+  const int64_t run_prompt =
+      std::min({prompt, kPromptTokens, options.max_rows, program.dims.max_seq_len - 1});
+  TESSERA_ASSIGN_OR_RETURN(ProgramSpeed speed, RunOnZeros(cut, run_prompt, options));
+  const Work run = WorkOf(cut, run_prompt, options.kv_type);
+  speed.prefill_seconds *= prefill_bound / BoundSeconds(run.prefill, rates);
+  speed.decode_seconds *= decode_bound / BoundSeconds(run.decode, rates);
+  return speed;
+}
+
+}  // namespace tessera::runtime

@@ -1,0 +1,139 @@
+"""plan: sizes that come true, models that no machine here holds, and refusals before work."""
+
+from __future__ import annotations
+
+import json
+import struct
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import GGUF, TINY, start_server, tessera
+
+
+def plan(*args: str | Path) -> dict[str, Any]:
+    done = tessera("plan", *args, "--json")
+    assert done.returncode == 0, done.stderr.decode()
+    return dict(json.loads(done.stdout))
+
+
+LLAMA = {"8B": (32, 4096, 14336, 32), "70B": (80, 8192, 28672, 64),
+         "405B": (126, 16384, 53248, 128)}
+
+
+def llama_repository(folder: Path, size: str) -> Path:
+    """Configuration, tokenizer and the headers of bfloat16 weights: a few kilobytes of disk."""
+    layers, hidden, ffn, heads = LLAMA[size]
+    vocab, kv = 128256, 8 * 128
+    folder.mkdir()
+    config = json.loads((TINY / "hf/config.json").read_text())
+    config.update(num_hidden_layers=layers, hidden_size=hidden, intermediate_size=ffn,
+                  num_attention_heads=heads, num_key_value_heads=8, head_dim=128, vocab_size=vocab,
+                  max_position_embeddings=131072, torch_dtype="bfloat16",
+                  tie_word_embeddings=False)
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "tokenizer.json").write_bytes((TINY / "hf/tokenizer.json").read_bytes())
+    tensors: list[tuple[str, list[int]]] = [("model.embed_tokens.weight", [vocab, hidden])]
+    for i in range(layers):
+        at = f"model.layers.{i}"
+        tensors += [(f"{at}.input_layernorm.weight", [hidden]),
+                    (f"{at}.post_attention_layernorm.weight", [hidden]),
+                    (f"{at}.self_attn.q_proj.weight", [hidden, hidden]),
+                    (f"{at}.self_attn.k_proj.weight", [kv, hidden]),
+                    (f"{at}.self_attn.v_proj.weight", [kv, hidden]),
+                    (f"{at}.self_attn.o_proj.weight", [hidden, hidden]),
+                    (f"{at}.mlp.gate_proj.weight", [ffn, hidden]),
+                    (f"{at}.mlp.up_proj.weight", [ffn, hidden]),
+                    (f"{at}.mlp.down_proj.weight", [hidden, ffn])]
+    tensors += [("model.norm.weight", [hidden]), ("lm_head.weight", [vocab, hidden])]
+    header: dict[str, Any] = {}
+    end = 0
+    for name, shape in tensors:
+        begin, end = end, end + 2 * shape[0] * (shape[1] if len(shape) > 1 else 1)
+        header[name] = {"dtype": "BF16", "shape": shape, "data_offsets": [begin, end]}
+    text = json.dumps(header).encode()
+    with (folder / "model.safetensors").open("wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        file.truncate(8 + len(text) + end)
+    return folder
+
+
+@pytest.mark.parametrize("size,billions", [("8B", 8.03), ("70B", 70.55), ("405B", 405.85)])
+def test_large_models_are_planned_from_headers(tmp_path: Path, size: str,
+                                               billions: float) -> None:
+    model = llama_repository(tmp_path / size, size)
+    layers, *_ = LLAMA[size]
+    facts = plan(model, "--no-probe", "--max-seq-len", "8192", "--device-memory", "192Gi")
+    assert facts["parameters"] / 1e9 == pytest.approx(billions, rel=1e-3)
+    weights = facts["memory"]["weights_bytes"]
+    assert weights == pytest.approx(2 * facts["parameters"], rel=0.001)
+    assert facts["memory"]["kv_bytes_per_token"] == layers * 2 * 8 * 128 * 2
+    assert [rank["tp"] for rank in facts["ranks"]] == [1, 2, 4, 8]
+    assert facts["minimum_tp"] == {"8B": 1, "70B": 1, "405B": 8}[size]
+    assert facts["ranks"][3]["weights_bytes"] < weights / 5  # The embedding table is whole.
+    formats = {row["quantize"]: row for row in facts["formats"]}
+    assert list(formats) == ["none", "q8_0", "q6_k", "q4_k", "q4_0"]
+    assert formats["q8_0"]["weights_bytes"] == pytest.approx(weights * 34 / 64, rel=0.01)
+    for row in formats.values():
+        assert row["fits"] == (row["total_bytes"] <= facts["memory"]["available_bytes"])
+    assert facts["disk"]["source_bytes"] == pytest.approx(weights, rel=0.001)
+
+
+def test_what_no_format_makes_small_enough_is_refused_before_work(tmp_path: Path) -> None:
+    model = llama_repository(tmp_path / "405B", "405B")
+    facts = plan(model, "--no-probe")
+    assert not facts["fits"] and facts["fit"]["kv_positions"] == 0
+    for verb in (("run", model, "-p", "a"), ("serve", model, "--port", "0")):
+        begin = time.monotonic()
+        done = tessera(*verb, "--cache-dir", tmp_path / "cache")
+        assert done.returncode == 1
+        said = done.stderr.decode()
+        assert "405B needs 81" in said and "are available; what helps" in said, said
+        assert "packing" not in said and time.monotonic() - begin < 30
+    assert not list((tmp_path / "cache").glob("bundles/*/*"))
+
+
+def resident(pid: int) -> int:
+    status = Path(f"/proc/{pid}/status").read_text()
+    return 1024 * int(status.split("VmRSS:")[1].split()[0])
+
+
+@pytest.mark.parametrize("by", ["repository", "bundle"])
+def test_resident_memory_comes_true(cache: Path, tmp_path: Path, by: str) -> None:
+    done = tessera("compile", GGUF, "--cache-dir", cache)
+    model = GGUF if by == "repository" else Path(done.stdout.decode().strip())
+    tokens = 512
+    memory = plan(model, "--prompt", str(tokens), "--no-probe")["memory"]
+    server = start_server(tmp_path / "log", GGUF, "--cache-dir", cache, "--served-model-name", "m")
+    try:
+        time.sleep(1)  # Memory is found ahead while nobody waits.
+        assert resident(server.process.pid) == pytest.approx(memory["resident_bytes_at_start"],
+                                                             rel=0.03)
+        prompt = [(i * 7919) % 30000 + 100 for i in range(tokens)]
+        answer = server.post("/v1/completions", {"model": "m", "prompt": prompt, "max_tokens": 1})
+        assert answer.status_code == 200, answer.text
+        time.sleep(1)
+        assert resident(server.process.pid) == pytest.approx(memory["resident_bytes_after_prompt"],
+                                                             rel=0.03)
+    finally:
+        server.process.terminate()
+        assert server.process.wait(30) == 0
+
+
+def test_speed_is_measured_on_layers_of_the_model() -> None:
+    facts = plan(GGUF, "--prompt", "64")
+    predicted = facts["predicted"]
+    assert predicted["layers_run"] == 30 and predicted["prompt_tokens"] == 64
+    assert predicted["prefill_tokens_per_second"] == pytest.approx(64 / predicted["ttft_seconds"])
+    assert predicted["decode_tokens_per_second"] > 0
+    assert "decode_tokens_per_second" not in plan(GGUF, "--no-probe")["predicted"]
+
+
+def test_the_table_names_what_json_has() -> None:
+    done = tessera("plan", GGUF, "--max-seq-len", "2048", "--sequences", "4", "--no-probe")
+    said = done.stdout.decode()
+    assert done.returncode == 0
+    for part in ("134.5 M parameters, mostly Q4_1", "4 x 2048 positions", "per rank     tp1",
+                 "recommended  the model fits as it is"):
+        assert part in said, said
