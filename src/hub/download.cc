@@ -226,12 +226,13 @@ void Pool::FinishPiece(Job& job, uint64_t bytes) {
   auto ending = Complete(job, &difference);
   if (!ending.has_value()) return Fail(ending.error());
   if (*ending == Ending::kWrongBytes) {
+    // Nothing of it is kept for the next call either.
+    if (Status status = job.part->Restart(); !status.ok()) return Fail(std::move(status));
     if (job.restarts++ >= kMaxRestarts)
       return Fail(DataLoss(fmt::format(
           "{} was fetched twice and has {} as announced: the server or a proxy before it gives "
           "other bytes, and nothing of them is used",
           job.file->name, difference)));
-    if (Status status = job.part->Restart(); !status.ok()) return Fail(std::move(status));
   }
   const std::lock_guard lock(mutex_);
   if (*ending == Ending::kWrongBytes) {
@@ -274,12 +275,16 @@ Status Pool::Run(std::vector<Job>& jobs, DownloadReport* report,
     if (job.part != nullptr) missing += job.file->bytes - job.part->PresentBytes();
   const auto connections = static_cast<uint64_t>(std::max(1, settings_.connections));
   piece_bytes_ = std::clamp(missing / (connections * 4), kMinPieceBytes, kMaxPieceBytes);
+  std::vector<Job*> whole;
   for (Job& job : jobs) {
     if (job.part == nullptr) continue;
     ++open_jobs_;
     AddPieces(job);
+    // Complete but not yet published, or empty: no range to wait for.
+    if (job.missing == 0) whole.push_back(&job);
   }
-  const size_t count = std::min<size_t>(queue_.size(), connections);
+  // A file without a range to fetch may turn out wrong, and then it has some.
+  const size_t count = std::min<size_t>(queue_.size() + whole.size(), connections);
   std::vector<std::thread> workers;
   for (size_t i = 0; i < count; ++i) {
     auto worker = StartThread("download", [this] { Work(); });
@@ -288,12 +293,10 @@ Status Pool::Run(std::vector<Job>& jobs, DownloadReport* report,
     else if (workers.empty())
       Fail(worker.error());
   }
-  // Files that were complete but not yet published, and empty ones, have no range to wait for.
-  for (Job& job : jobs)
-    if (job.part != nullptr && job.part->Missing().empty() && failure_.ok()) {
-      job.missing = 1;
-      FinishPiece(job, 1);
-    }
+  for (Job* job : whole) {
+    job->missing = 1;
+    FinishPiece(*job, 1);
+  }
   std::unique_lock lock(mutex_);
   while (open_jobs_ > 0 && failure_.ok()) {
     changed_.wait_for(lock, kTick);

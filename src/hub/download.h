@@ -35,6 +35,8 @@ struct DownloadFile {
   std::string validator;
   std::filesystem::path target;
   std::filesystem::path lock;
+  /// What a 401 or 403 of the file's own address means, as a sentence; empty: that it says so.
+  std::function<Status(const HttpHead&)> explain;
 };
 
 struct DownloadProgress {

@@ -25,16 +25,12 @@ class Body {
 
   /// Decides where in the file the body begins.
   Status Begin(const HttpHead& head) {
+    if (!file_.validator.empty() && ValidatorIn(head) != file_.validator) return Changed();
     if (head.status == 206) return BeginPart(head);
     uint64_t bytes = file_.bytes;
     if (const std::string* text = head.Find("content-length"))
       (void)std::from_chars(text->data(), text->data() + text->size(), bytes);
     if (bytes != file_.bytes) return WrongSize(bytes);
-    if (!file_.validator.empty() && range_.begin > 0) {
-      is_changed_ = true;
-      return FailedPrecondition(
-          fmt::format("{} changed while it was downloaded", WithoutQuery(file_.url)));
-    }
     skip_ = range_.begin;  // A server without ranges: what is there already goes by.
     return {};
   }
@@ -77,6 +73,18 @@ class Body {
   bool is_nonsense() const { return is_nonsense_; }
 
  private:
+  static std::string_view ValidatorIn(const HttpHead& head) {
+    const std::string* text = head.Find("etag");
+    if (text == nullptr) text = head.Find("last-modified");
+    return text != nullptr ? std::string_view(*text) : std::string_view();
+  }
+
+  Status Changed() {
+    is_changed_ = true;
+    return FailedPrecondition(
+        fmt::format("{} changed while it was downloaded", WithoutQuery(file_.url)));
+  }
+
   Status BeginPart(const HttpHead& head) {
     const std::string* text = head.Find("content-range");
     const auto got = text != nullptr ? ParseContentRange(*text) : std::nullopt;
@@ -132,7 +140,7 @@ FetchOutcome OutcomeOfAnswer(const DownloadFile& file, const HttpHead& head) {
       return outcome;
     case 401:
     case 403:
-      outcome.status = PermissionDenied(text);
+      outcome.status = is_own_address && file.explain ? file.explain(head) : PermissionDenied(text);
       break;
     case 404:
     case 410:
@@ -173,7 +181,8 @@ FetchOutcome FetchRange(Http& http, const DownloadFile& file, const std::string&
   }
   if (range.begin > 0 || range.end < file.bytes) {
     request.range = range;
-    request.if_range = file.validator;
+    // A weak validator ("W/...") may not stand there; answers are compared in any case.
+    if (!file.validator.starts_with("W/")) request.if_range = file.validator;
   }
   Body body(file, range, part, context);
   std::string url;

@@ -5,15 +5,14 @@
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
 #include <mutex>
 #include <thread>
 #include <vector>
 
-#include "base/clock.h"
 #include "base/file.h"
 #include "base/thread.h"
 #include "hub/header_range.h"
+#include "hub/patience.h"
 
 namespace tessera::hub {
 namespace {
@@ -70,16 +69,9 @@ Status Extend(Http& http, const DownloadFile& file, uint64_t end, std::vector<st
 /// Extend() again while the failure may pass.
 Status ExtendPatiently(Http& http, const DownloadFile& file, uint64_t end, const Settings& settings,
                        std::vector<std::byte>* prefix, std::atomic<uint64_t>* fetched) {
-  const Clock& clock = Clock::Real();
-  const TimePoint begin = clock.Now();
-  std::mutex mutex;
-  std::condition_variable never;
-  for (auto wait = settings.retry_wait;; wait *= 2) {
+  for (Patience patience(settings);;) {
     const Status status = Extend(http, file, end, prefix, fetched);
-    if (status.ok() || status.code() != Code::kUnavailable) return status;
-    if (clock.Now() + wait - begin > settings.api_patience) return status;
-    std::unique_lock lock(mutex);
-    (void)never.wait_for(lock, wait);
+    if (status.ok() || status.code() != Code::kUnavailable || !patience.Wait()) return status;
   }
 }
 

@@ -6,12 +6,14 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
 
 #include "base/file.h"
 #include "hub/curl_http.h"
 #include "hub/headers.h"
 #include "hub/hub_api.h"
 #include "hub/limits.h"
+#include "hub/plain_source.h"
 #include "hub/repository_cache.h"
 #include "hub/select_files.h"
 
@@ -23,6 +25,7 @@ struct Hub::Resolved {
   Listing listing;
   std::string revision;  // As it was asked for.
   bool is_online = false;
+  std::map<std::string, PlainSource::File> plain;  // Of an address or bucket, online.
 };
 
 namespace {
@@ -54,22 +57,10 @@ std::optional<Listing> ListingOfSnapshot(const RepositoryCache& cache,
   return listing;
 }
 
+constexpr int kMaxChanges = 2;
+
 bool IsWeights(std::string_view name) {
   return name.ends_with(".safetensors") || name.ends_with(".gguf") || name.ends_with(".irpa");
-}
-
-DownloadFile ToDownload(const Settings& settings, const RepositoryCache& cache,
-                        const Listing& listing, const RepositoryFile& file) {
-  DownloadFile download;
-  download.name = file.name;
-  download.url = FileUrl(settings, listing.repository, listing.commit, file.name);
-  download.bearer = settings.token;
-  download.bytes = file.bytes;
-  download.sha256 = file.sha256;
-  download.git_sha1 = file.git_sha1;
-  download.target = cache.BlobPath(file.etag());
-  download.lock = cache.LockPath(file.etag());
-  return download;
 }
 
 Status NotCached(const std::string& repository, const std::string& revision,
@@ -89,14 +80,28 @@ Hub::Hub(Settings settings) : settings_(std::move(settings)) {
 Hub::Hub(Settings settings, HttpFactory http)
     : settings_(std::move(settings)), http_(std::move(http)) {}
 
+Result<Listing> Hub::ResolvePlain(Http& http, const RepositoryName& name,
+                                  Resolved* resolved) const {
+  TESSERA_ASSIGN_OR_RETURN(PlainSource source, ReadPlainSource(http, settings_, name));
+  resolved->plain = std::move(source.files);
+  return std::move(source.listing);
+}
+
 Result<Hub::Resolved> Hub::Resolve(const RepositoryName& name, const DownloadEvents& events) const {
+  const bool is_plain = name.place != Place::kHub;
   const std::string revision = RevisionOf(name);
-  Resolved resolved{RepositoryCache(settings_.cache, name.repository), {}, revision, false};
+  const std::string repository = is_plain ? PlainRepository(name) : name.repository;
+  const std::string shown = is_plain ? ShownSource(name) : name.repository;
+  Resolved resolved{RepositoryCache(is_plain ? settings_.downloads : settings_.cache, repository),
+                    {},
+                    revision,
+                    false,
+                    {}};
   const auto cached = [&]() -> std::optional<Listing> {
     const auto commit = resolved.cache.ReadRef(revision);
     if (!commit) return std::nullopt;
     if (auto listing = resolved.cache.ReadListing(*commit)) return listing;
-    return ListingOfSnapshot(resolved.cache, name.repository, *commit);
+    return ListingOfSnapshot(resolved.cache, repository, *commit);
   };
   // What a commit holds never changes.
   if (settings_.offline) {
@@ -104,7 +109,7 @@ Result<Hub::Resolved> Hub::Resolve(const RepositoryName& name, const DownloadEve
       resolved.listing = *std::move(listing);
       return resolved;
     }
-    return Fail(NotCached(name.repository, revision, settings_.cache, ""));
+    return Fail(NotCached(shown, revision, resolved.cache.folder().parent_path(), ""));
   }
   if (IsCommit(revision)) {
     if (auto listing = resolved.cache.ReadListing(revision)) {
@@ -114,7 +119,8 @@ Result<Hub::Resolved> Hub::Resolve(const RepositoryName& name, const DownloadEve
     }
   }
   TESSERA_ASSIGN_OR_RETURN(const auto http, http_());
-  auto listing = GetListing(*http, settings_, name.repository, revision);
+  auto listing = is_plain ? ResolvePlain(*http, name, &resolved)
+                          : GetListing(*http, settings_, repository, revision);
   if (listing.has_value()) {
     resolved.listing = *std::move(listing);
     resolved.is_online = true;
@@ -124,9 +130,33 @@ Result<Hub::Resolved> Hub::Resolve(const RepositoryName& name, const DownloadEve
   if (!fallback) return Fail(listing.error());
   if (events.on_note)
     events.on_note(fmt::format("{}; using what the cache has of {}: commit {}",
-                               listing.error().ToString(), name.repository, fallback->commit));
+                               listing.error().ToString(), shown, fallback->commit));
   resolved.listing = *std::move(fallback);
   return resolved;
+}
+
+DownloadFile Hub::ToDownload(const Resolved& resolved, const RepositoryFile& file) const {
+  const Listing& listing = resolved.listing;
+  DownloadFile download;
+  download.name = file.name;
+  download.bytes = file.bytes;
+  download.target = resolved.cache.BlobPath(file.etag());
+  download.lock = resolved.cache.LockPath(file.etag());
+  if (const auto plain = resolved.plain.find(file.name); plain != resolved.plain.end()) {
+    download.url = plain->second.url;
+    download.validator = plain->second.validator;
+    download.aws = &settings_.aws;
+    return download;
+  }
+  download.url = FileUrl(settings_, listing.repository, listing.commit, file.name);
+  download.bearer = settings_.token;
+  download.sha256 = file.sha256;
+  download.git_sha1 = file.git_sha1;
+  download.explain = [this, repository = listing.repository,
+                      commit = listing.commit](const HttpHead& head) {
+    return RefusalOf(head, settings_, repository, commit);
+  };
+  return download;
 }
 
 Status Hub::Get(const Resolved& resolved, const std::vector<const RepositoryFile*>& files,
@@ -135,7 +165,7 @@ Status Hub::Get(const Resolved& resolved, const std::vector<const RepositoryFile
   std::vector<DownloadFile> wanted;
   for (const RepositoryFile* file : files)
     if (!resolved.cache.HasFile(listing.commit, *file))
-      wanted.push_back(ToDownload(settings_, resolved.cache, listing, *file));
+      wanted.push_back(ToDownload(resolved, *file));
   if (settings_.offline)
     for (const DownloadFile& file : wanted)
       if (!IsComplete(file))
@@ -157,8 +187,9 @@ Result<Selection> Hub::Select(const RepositoryName& name, const Resolved& resolv
   const Listing& listing = resolved.listing;
   const RepositoryCache& cache = resolved.cache;
   TESSERA_ASSIGN_OR_RETURN(Selection selection, SelectFiles(listing, name.quantization, name.file));
-  model->repository = listing.repository;
-  model->revision = listing.commit;
+  const bool is_plain = name.place != Place::kHub;
+  model->repository = is_plain ? ShownSource(name) : listing.repository;
+  model->revision = is_plain ? "" : listing.commit;
   model->licence = listing.licence;
   // Losing it costs only what offline use knows; a cache that cannot be written may have it all.
   if (resolved.is_online) (void)cache.SaveListing(listing);
@@ -197,7 +228,6 @@ Result<LocalModel> Hub::PullRepository(const RepositoryName& name,
 
 Result<LocalModel> Hub::PullHeaders(const RepositoryName& name,
                                     const DownloadEvents& events) const {
-  if (name.place != Place::kHub) return Pull(name, events);
   TESSERA_ASSIGN_OR_RETURN(const Resolved resolved, Resolve(name, events));
   const Listing& listing = resolved.listing;
   const RepositoryCache& cache = resolved.cache;
@@ -220,14 +250,12 @@ Result<LocalModel> Hub::PullHeaders(const RepositoryName& name,
 Status Hub::MakeHeaders(const Resolved& resolved, const Selection& selection,
                         const std::filesystem::path& folder, const DownloadEvents& events,
                         LocalModel* model) const {
-  const Listing& listing = resolved.listing;
   std::vector<const RepositoryFile*> small;
   std::vector<DownloadFile> weights;
   for (const RepositoryFile* file : selection.files) {
-    const bool is_weights =
-        IsWeights(file->name) && !IsComplete(ToDownload(settings_, resolved.cache, listing, *file));
+    const bool is_weights = IsWeights(file->name) && !IsComplete(ToDownload(resolved, *file));
     if (is_weights)
-      weights.push_back(ToDownload(settings_, resolved.cache, listing, *file));
+      weights.push_back(ToDownload(resolved, *file));
     else
       small.push_back(file);
   }
@@ -252,15 +280,16 @@ Status Hub::MakeHeaders(const Resolved& resolved, const Selection& selection,
 }
 
 Result<LocalModel> Hub::Pull(const RepositoryName& name, const DownloadEvents& events) const {
-  switch (name.place) {
-    case Place::kHub:
-      return PullRepository(name, events);
-    case Place::kUrl:
-    case Place::kS3:
-    case Place::kPath:
-      break;
+  if (name.place == Place::kPath)
+    return Fail(InvalidArgument(fmt::format("{} is a path: there is nothing to pull", name.path)));
+  // A file without announced hash that is replaced under our hands is begun anew.
+  for (int tries = 0;; ++tries) {
+    auto model = PullRepository(name, events);
+    if (model.has_value() || name.place == Place::kHub || tries == kMaxChanges ||
+        model.error().code() != Code::kFailedPrecondition)
+      return model;
+    if (events.on_note) events.on_note(model.error().ToString() + "; beginning anew");
   }
-  return Fail(Unimplemented("only repositories of the hub can be pulled"));
 }
 
 }  // namespace tessera::hub

@@ -57,6 +57,8 @@ class Hub {
   struct Resolved;
   Result<Resolved> Resolve(const RepositoryName& name, const DownloadEvents& events) const;
   Result<LocalModel> PullRepository(const RepositoryName& name, const DownloadEvents& events) const;
+  Result<Listing> ResolvePlain(Http& http, const RepositoryName& name, Resolved* resolved) const;
+  DownloadFile ToDownload(const Resolved& resolved, const RepositoryFile& file) const;
   Result<Selection> Select(const RepositoryName& name, const Resolved& resolved,
                            const DownloadEvents& events, LocalModel* model) const;
   Status Get(const Resolved& resolved, const std::vector<const RepositoryFile*>& files,

@@ -3,13 +3,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <condition_variable>
-#include <mutex>
+#include <optional>
 
-#include "base/clock.h"
 #include "base/utf8.h"
 #include "hub/limits.h"
+#include "hub/patience.h"
 
 namespace tessera::hub {
 namespace {
@@ -25,8 +23,10 @@ bool IsPassing(int status) {
   return status == 408 || status == 429 || status >= 500;
 }
 
-Status Refusal(const HttpHead& head, const Settings& settings, const std::string& repository,
-               const std::string& revision) {
+}  // namespace
+
+Status RefusalOf(const HttpHead& head, const Settings& settings, const std::string& repository,
+                 const std::string& revision) {
   const std::string code = Header(head, "x-error-code");
   const std::string page = fmt::format("{}/{}", settings.endpoint, repository);
   if (code == "RevisionNotFound")
@@ -55,8 +55,6 @@ Status Refusal(const HttpHead& head, const Settings& settings, const std::string
                                  message.empty() ? "" : ": ", message));
 }
 
-}  // namespace
-
 std::string FileUrl(const Settings& settings, const std::string& repository,
                     const std::string& commit, const std::string& file) {
   return fmt::format("{}/{}/resolve/{}/{}", settings.endpoint, repository, commit,
@@ -73,22 +71,18 @@ Result<Listing> GetListing(Http& http, const Settings& settings, const std::stri
   request.url = fmt::format("{}/api/models/{}/revision/{}?blobs=true", settings.endpoint,
                             repository, escaped);
   request.bearer = settings.token;
-  const Clock& clock = Clock::Real();
-  const TimePoint begin = clock.Now();
-  std::mutex mutex;
-  std::condition_variable never;
-  std::chrono::milliseconds wait = settings.retry_wait;
+  Patience patience(settings);
   int silent = 0;
   for (;;) {
     auto text = GetText(http, request, kMaxListingBytes);
-    std::chrono::milliseconds pause = wait;
+    std::optional<std::chrono::milliseconds> asked;
     Status status;
     if (text.has_value() && text->head.ok())
       return ParseListing(text->body, WithoutQuery(request.url));
     if (text.has_value()) {
-      status = Refusal(text->head, settings, repository, revision);
+      status = RefusalOf(text->head, settings, repository, revision);
       if (!IsPassing(text->head.status)) return Fail(std::move(status));
-      pause = std::max(pause, RetryAfter(text->head).value_or(pause));
+      asked = RetryAfter(text->head);
     } else {
       status = text.error();
       if (status.code() != Code::kUnavailable) return Fail(std::move(status));
@@ -96,10 +90,7 @@ Result<Listing> GetListing(Http& http, const Settings& settings, const std::stri
       if (++silent == kMaxSilentTries)
         return Fail(std::move(status).WithContext("the hub does not answer"));
     }
-    if (clock.Now() + pause - begin > settings.api_patience) return Fail(std::move(status));
-    std::unique_lock lock(mutex);
-    (void)never.wait_for(lock, pause);
-    wait = std::min<std::chrono::milliseconds>(wait * 2, settings.retry_wait_max);
+    if (!patience.Wait(asked)) return Fail(std::move(status));
   }
 }
 

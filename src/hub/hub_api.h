@@ -21,6 +21,10 @@ namespace tessera::hub {
 Result<Listing> GetListing(Http& http, const Settings& settings, const std::string& repository,
                            const std::string& revision);
 
+/// What an answer that is no 2xx means.
+Status RefusalOf(const HttpHead& head, const Settings& settings, const std::string& repository,
+                 const std::string& revision);
+
 /// The address of one file at one commit.
 std::string FileUrl(const Settings& settings, const std::string& repository,
                     const std::string& commit, const std::string& file);

@@ -96,6 +96,13 @@ Result<RepositoryName> ParseHubPage(std::string_view path) {
   return name;
 }
 
+/// A GGUF on the hub's host that is no page of a repository.
+bool IsPlainFile(std::string_view path) {
+  path = path.substr(0, path.find_first_of("?#"));
+  return path.ends_with(".gguf") && path.find("/resolve/") == std::string_view::npos &&
+         path.find("/blob/") == std::string_view::npos;
+}
+
 Result<RepositoryName> ParseS3(std::string_view text, std::string_view rest) {
   RepositoryName name;
   name.place = Place::kS3;
@@ -198,7 +205,8 @@ Result<RepositoryName> ParseRepositoryName(std::string_view text, std::string_vi
   }
   for (const std::string_view hub :
        {endpoint, std::string_view("https://huggingface.co"), std::string_view("https://hf.co")})
-    if (!hub.empty() && rest.starts_with(hub) && rest.substr(hub.size()).starts_with('/'))
+    if (!hub.empty() && rest.starts_with(hub) && rest.substr(hub.size()).starts_with('/') &&
+        !IsPlainFile(rest.substr(hub.size() + 1)))
       return ParseHubPage(rest.substr(hub.size() + 1));
   if (text.starts_with("https://") || text.starts_with("http://")) return ParseUrl(text);
   return ParseHubName(text);

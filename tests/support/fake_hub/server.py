@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 import threading
 from dataclasses import dataclass, field
 from http.server import ThreadingHTTPServer
@@ -44,6 +45,16 @@ def is_lfs(name: str) -> bool:
     return name.endswith(LFS_ENDINGS)
 
 
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 64
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that was killed is no news."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
+
+
 class FakeHub:
     def __init__(self, port: int = 0, token: str = "hf_good") -> None:
         self.token = token  # That gated and private repositories take.
@@ -65,10 +76,7 @@ class FakeHub:
         self._threads: list[threading.Thread] = []
 
     def _server(self, handler: type, port: int) -> ThreadingHTTPServer:
-        server = ThreadingHTTPServer(("127.0.0.1", port), type(handler.__name__, (handler,),
-                                                                {"hub": self}))
-        server.daemon_threads = True
-        return server
+        return Server(("127.0.0.1", port), type(handler.__name__, (handler,), {"hub": self}))
 
     @property
     def url(self) -> str:
