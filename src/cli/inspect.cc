@@ -17,7 +17,10 @@
 #include "bundle/bundle.h"
 #include "formats/describe.h"
 #include "formats/dump.h"
+#include "formats/irpa/dataset.h"
+#include "formats/irpa/describe_dataset.h"
 #include "formats/open.h"
+#include "model/open.h"
 
 namespace tessera::cli {
 namespace {
@@ -36,14 +39,49 @@ Status WriteBytes(ByteSpan bytes) {
   return WriteStdout({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
-Status Dump(const Options& options, const formats::ParameterIndex& index) {
+Status DumpMade(const Options& options);
+
+/// `may_be_made`: names that the file lacks may be weights of the model that it holds.
+Status Dump(const Options& options, const formats::ParameterIndex& index,
+            bool may_be_made = false) {
   const formats::ParameterEntry* entry = index.Find(options.dump);
+  if (entry == nullptr && may_be_made) return DumpMade(options);
   if (entry == nullptr)
     return NotFound(fmt::format("{} has no tensor \"{}\"; tessera inspect {} lists them",
                                 options.path, options.dump, options.path));
   TESSERA_RETURN_IF_ERROR(options.raw ? formats::DumpBytes(index, *entry, WriteBytes)
                                       : formats::DumpFloats(index, *entry, WriteBytes));
   return index.CheckIntact();
+}
+
+/// A logical tensor of a dataset, a matrix of a quantised repository.
+Status DumpMade(const Options& options) {
+  const auto source = model::OpenModel(options.path);
+  // A file that is no model has its own tensors only.
+  return Dump(options, source.has_value() ? source->index : formats::ParameterIndex());
+}
+
+/// What a file says: its entries, and of a dataset its logical tensors.
+Status ShowFile(const Options& options, const formats::ParameterIndex& index) {
+  std::optional<formats::irpa::Dataset> dataset;
+  if (formats::irpa::IsDataset(index)) {
+    TESSERA_ASSIGN_OR_RETURN(dataset, formats::irpa::ReadDataset(index));
+  }
+  if (options.json) {
+    json::Value report = formats::DescribeJson(index);
+    if (dataset) {
+      TESSERA_ASSIGN_OR_RETURN(report.get_object()["dataset"],
+                               formats::irpa::DescribeDatasetJson(index, *dataset));
+    }
+    fmt::print("{}", json::SerializePretty(report));
+    return {};
+  }
+  fmt::print("{}", formats::DescribeText(index));
+  if (!dataset) return {};
+  TESSERA_ASSIGN_OR_RETURN(const std::string text,
+                           formats::irpa::DescribeDatasetText(index, *dataset));
+  fmt::print("{}", text);
+  return {};
 }
 
 Status InspectBundle(const Options& options) {
@@ -116,10 +154,8 @@ Status Inspect(Options options) {
   options.path = model.path;
   if (model.kind == ModelKind::kBundle) return InspectBundle(options);
   TESSERA_ASSIGN_OR_RETURN(const auto index, formats::Open(options.path, /*with_ranks=*/true));
-  if (!options.dump.empty()) return Dump(options, index);
-  fmt::print("{}", options.json ? json::SerializePretty(formats::DescribeJson(index))
-                                : formats::DescribeText(index));
-  return {};
+  if (!options.dump.empty()) return Dump(options, index, /*may_be_made=*/true);
+  return ShowFile(options, index);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "model/hf_rope.h"
 #include "model/key_reader.h"
 #include "model/limits.h"
+#include "model/quantised/quantisation_config.h"
 
 namespace tessera::model {
 namespace {
@@ -56,11 +57,8 @@ Status CheckFixedKeys(KeyReader& keys) {
   for (const Fixed& fixed : kFixed) {
     TESSERA_RETURN_IF_ERROR(keys.MustEqual(fixed.key, fixed.value, fixed.why));
   }
-  if (keys.Has("quantization_config")) {
-    return Unimplemented(
-        "'quantization_config': weights quantised this way are not supported; use the original "
-        "repository or a GGUF");
-  }
+  // Read by who opens the weights; what cannot be read there is refused before.
+  for (const std::string_view key : {"quantization_config", "compression_config"}) keys.Has(key);
   if (keys.Has("auto_map")) {
     return Unimplemented(
         "'auto_map': the model is defined by code of the repository, which is never run");
@@ -199,6 +197,7 @@ Status ReadSizes(const Family& family, KeyReader& keys, ModelConfig& config) {
 Result<ModelConfig> ReadHfConfig(const json::Object& object) {
   KeyReader keys(object);
   TESSERA_ASSIGN_OR_RETURN(const Family* const family, ReadFamily(keys));
+  TESSERA_RETURN_IF_ERROR(StatusOf(FindQuantisation(object)));
   TESSERA_RETURN_IF_ERROR(CheckFixedKeys(keys));
   ModelConfig config;
   config.family = family->name;

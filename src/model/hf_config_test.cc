@@ -144,7 +144,7 @@ TEST(HfConfig, RefusesByNameWhatItDoesNotKnow) {
        "unknown key 'attention_multiplier'"},
       {"llama-2-7b", R"("zeta": 1, "alpha": 2)", Code::kUnimplemented, "'zeta', 'alpha'"},
       {"llama-2-7b", R"("quantization_config": {"bits": 4})", Code::kUnimplemented,
-       "'quantization_config'"},
+       "'quantization_config.quant_method'"},
       {"llama-2-7b", R"("auto_map": {"AutoModel": "m.M"})", Code::kUnimplemented, "'auto_map'"},
       {"llama-2-7b", R"("pretraining_tp": 2)", Code::kUnimplemented,
        "'pretraining_tp' is 2; only 1 is supported"},

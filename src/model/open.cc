@@ -15,6 +15,7 @@
 #include "model/gguf_tokenizer.h"
 #include "model/hf_config.h"
 #include "model/limits.h"
+#include "model/quantised/quantised_index.h"
 #include "model/repository_texts.h"
 #include "model/special_tokens.h"
 
@@ -31,6 +32,11 @@ Status OpenRepository(const fs::path& folder, ModelSource& source) {
   if (!model.has_value()) return std::move(model).error().WithContext("config.json");
   source.config = *std::move(model);
   UseNamesOf(source.index, source.config);
+  TESSERA_ASSIGN_OR_RETURN(const auto quantisation, FindQuantisation(config.get_object()));
+  if (quantisation) {
+    TESSERA_ASSIGN_OR_RETURN(
+        source.index, OpenQuantised(source.index, *quantisation, source.config, source.warnings));
+  }
   return ReadRepositoryTexts(folder, &config.get_object(), source);
 }
 

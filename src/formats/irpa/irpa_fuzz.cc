@@ -7,6 +7,8 @@
 #include "base/check.h"
 #include "formats/fuzz_checks.h"
 #include "formats/irpa/dataset.h"
+#include "formats/irpa/describe_dataset.h"
+#include "formats/irpa/logical_index.h"
 #include "formats/irpa/reader.h"
 #include "formats/irpa/writer.h"
 
@@ -26,6 +28,16 @@ void CheckRewritable(const tessera::formats::ParameterIndex& index) {
     TESSERA_CHECK(plan->data_offsets[i] % 64 == 0 && plan->data_offsets[i] <= plan->storage_end);
 }
 
+/// Logical tensors are refused, or can be shown and read to the end.
+void CheckLogical(const tessera::formats::ParameterIndex& index, const irpa::Dataset& dataset) {
+  const auto text = irpa::DescribeDatasetText(index, dataset);
+  TESSERA_CHECK(text.has_value() == irpa::DescribeDatasetJson(index, dataset).has_value());
+  const auto logical = irpa::OpenLogical(index, dataset, {});
+  if (!logical.has_value()) return;
+  TESSERA_CHECK(text.has_value());
+  tessera::formats::CheckShowable(*logical);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -36,7 +48,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   tessera::formats::CheckShowable(*index);
   CheckRewritable(*index);
-  if (const auto dataset = irpa::ReadDataset(*index); dataset.has_value())
+  if (const auto dataset = irpa::ReadDataset(*index); dataset.has_value()) {
     TESSERA_CHECK(irpa::IsDataset(*index));
+    CheckLogical(*index, *dataset);
+  }
   return 0;
 }

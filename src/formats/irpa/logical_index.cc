@@ -125,6 +125,8 @@ class LogicalOpener {
 
   static Result<ParameterEntry> Made(const std::string& name, const Shape& shape, DType dtype,
                                      std::shared_ptr<const RowMaker> rows) {
+    if (shape.elements() < 1)
+      return Fail(InvalidArgument(fmt::format("shape {} has no elements", shape.ToString())));
     ParameterEntry entry;
     entry.name = name;
     entry.dtype = dtype;
