@@ -16,6 +16,7 @@
 #include "base/random.h"
 #include "bundle/bundle.h"
 #include "bundle/program_verify.h"
+#include "bundle/shard.h"
 #include "formats/irpa/entry_metadata.h"
 #include "formats/irpa/writer.h"
 #include "formats/open.h"
@@ -186,6 +187,7 @@ Result<ProgramSpeed> RunOnZeros(const Program& program, int64_t prompt,
   bundle::Bundle bundle;
   bundle.manifest.target = "cpu";
   bundle.program = program;
+  bundle.ranks.push_back(bundle::WholeProgram(program));
   TESSERA_ASSIGN_OR_RETURN(bundle.archive, MakeZeros(program, file.path()));
   LoadOptions load = options;
   load.kv = {};
