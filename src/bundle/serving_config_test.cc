@@ -31,6 +31,13 @@ TEST(ServingConfig, DefaultsWhatOlderExportersLeftOut) {
   EXPECT_EQ(config.paged_kv_cache->kv_cache_dtype, "float16");
   EXPECT_EQ(config.decode_batch_sizes, (std::vector<int64_t>{1, 4}));
   EXPECT_EQ(Must(ReadServingConfig(WriteServingConfig(config), "again")), config);
+  // The set of two ranks differs in its batch sizes only.
+  ServingConfig ranks = Must(ReadServingConfig(
+      testing::ReadAll(testing::Shared("samples/shark/export/tiny2_tp2_v3.2.0.config.json")), "y"));
+  EXPECT_EQ(ranks.decode_batch_sizes, (std::vector<int64_t>{1}));
+  ranks.prefill_batch_sizes = config.prefill_batch_sizes;
+  ranks.decode_batch_sizes = config.decode_batch_sizes;
+  EXPECT_EQ(ranks, config);
 }
 
 TEST(ServingConfig, RefusesAnUnknownTopLevelKeyByName) {

@@ -43,6 +43,8 @@ class RowMaker {
   /// Writes rows [first, first + count) of the entry, one after the other, in its dtype. `out` has
   /// exactly their bytes; rows lie within the entry's shape.
   virtual Status MakeRows(int64_t first, int64_t count, std::span<std::byte> out) const = 0;
+  /// What these rows were made of may leave resident memory. Only a hint: it may do nothing.
+  virtual void DoneWith(int64_t /*first*/, int64_t /*count*/) const {}
 };
 
 struct ParameterEntry {

@@ -60,4 +60,12 @@ Result<ByteSpan> RowReader::Row(int64_t row, std::vector<std::byte>* scratch) co
   return ByteSpan(*scratch);
 }
 
+void RowReader::DoneWith(int64_t first, int64_t count) const {
+  if (maker_ != nullptr) return maker_->DoneWith(first, count);
+  if (mapping_ == nullptr || splat_) return;
+  const auto begin = static_cast<uint64_t>(stored_.data() - mapping_->bytes().data());
+  mapping_->DoneWith(begin + static_cast<uint64_t>(first) * row_bytes_,
+                     static_cast<uint64_t>(count) * row_bytes_);
+}
+
 }  // namespace tessera::formats

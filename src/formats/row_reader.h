@@ -31,6 +31,8 @@ class RowReader {
   Status Read(int64_t first, int64_t count, std::span<std::byte> out) const;
   /// One row: in place where it is stored, else made in `scratch` and valid until that changes.
   Result<ByteSpan> Row(int64_t row, std::vector<std::byte>* scratch) const;
+  /// Rows that were read may leave resident memory (MappedFile::DoneWith).
+  void DoneWith(int64_t first, int64_t count) const;
 
  private:
   RowReader() = default;

@@ -108,8 +108,11 @@ class Emitter {
     const auto make = [&](int64_t i, std::vector<std::byte>* out) {
       return Make(pieces[static_cast<size_t>(i)], out);
     };
-    const auto take = [&](int64_t, ByteSpan bytes) -> Status {
+    const auto take = [&](int64_t i, ByteSpan bytes) -> Status {
       TESSERA_RETURN_IF_ERROR(writer->Append(bytes));
+      const Piece& piece = pieces[static_cast<size_t>(i)];
+      if (piece.entry->text.empty())
+        bytes_[piece.entry->tensor].DoneWith(piece.entry->part, piece.first, piece.count);
       done_ += bytes.size();
       if (progress_) progress_({kDatasetStage, done_, total_});
       return {};

@@ -132,4 +132,9 @@ Status ShardBytes::Append(int64_t plane, const TensorPart& part, int64_t first, 
   return {};
 }
 
+void ShardBytes::DoneWith(const TensorPart& part, int64_t first, int64_t count) const {
+  // Reordered rows are those of the same heads: near enough for a hint.
+  if (reader_) reader_->DoneWith(part.row + first, count);
+}
+
 }  // namespace tessera::compiler

@@ -44,6 +44,8 @@ class ShardBytes {
   /// Appends rows [first, first + count) of the part. Any thread.
   Status Append(int64_t plane, const TensorPart& part, int64_t first, int64_t count,
                 std::vector<std::byte>* out) const;
+  /// The source of these rows may leave resident memory; another plane brings it back.
+  void DoneWith(const TensorPart& part, int64_t first, int64_t count) const;
 
  private:
   ShardBytes(const DatasetTensor& tensor, const StoredForm& form) : tensor_(tensor), form_(form) {}

@@ -37,6 +37,15 @@ class StackedRows : public RowMaker {
     return {};
   }
 
+  void DoneWith(int64_t first, int64_t count) const override {
+    for (const RowReader& shard : shards_) {
+      const int64_t here = std::clamp<int64_t>(shard.rows() - first, 0, count);
+      if (here > 0) shard.DoneWith(first, here);
+      first = std::max<int64_t>(first - shard.rows(), 0);
+      count -= here;
+    }
+  }
+
  private:
   std::vector<RowReader> shards_;
 };
@@ -53,6 +62,10 @@ class JoinedRows : public RowMaker {
       }
     }
     return {};
+  }
+
+  void DoneWith(int64_t first, int64_t count) const override {
+    for (const RowReader& shard : shards_) shard.DoneWith(first, count);
   }
 
  private:
@@ -79,6 +92,10 @@ class SummedRows : public RowMaker {
       out = out.subspan(bytes.size());
     }
     return {};
+  }
+
+  void DoneWith(int64_t first, int64_t count) const override {
+    for (const RowReader& shard : shards_) shard.DoneWith(first, count);
   }
 
  private:

@@ -40,6 +40,10 @@ class BlockRows : public RowMaker {
     return {};
   }
 
+  void DoneWith(int64_t first, int64_t count) const override {
+    for (const RowReader& plane : planes_) plane.DoneWith(first, count);
+  }
+
  private:
   std::vector<RowReader> planes_;
   BlockAssembler assemble_;
@@ -80,6 +84,8 @@ class FloatRows : public RowMaker {
     }
     return {};
   }
+
+  void DoneWith(int64_t first, int64_t count) const override { codes_.DoneWith(first, count); }
 
  private:
   Result<std::vector<float>> Values(const Scales& scales, int64_t row) const {

@@ -43,6 +43,8 @@ class Rows : public formats::RowMaker {
     return {};
   }
 
+  void DoneWith(int64_t first, int64_t count) const override { numbers_.DoneWith(first, count); }
+
  private:
   std::span<std::byte> Put(std::span<const float> row, std::span<std::byte> out) const {
     if (dtype_ == DType::kF32) {

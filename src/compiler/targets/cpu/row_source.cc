@@ -131,6 +131,10 @@ void RowSource::DoneWith(int64_t begin, int64_t count) const {
     const int64_t first = std::max(begin, *next) - *next;
     const int64_t last = std::min(end - *next, run.count) - 1;
     const Source& source = sources_[static_cast<size_t>(run.source)];
+    if (source.maker != nullptr) {
+      source.maker->DoneWith(run.first + first * run.step, (last - first) * run.step + 1);
+      continue;
+    }
     index_.DoneWith(*source.entry,
                     static_cast<uint64_t>(run.first + first * run.step) * source.row_bytes,
                     static_cast<uint64_t>((last - first) * run.step + 1) * source.row_bytes);
