@@ -122,6 +122,7 @@ int Main(int argc, char** argv) {
   AddKey(&app, &context);
   AddCompile(&app, &context);
   AddPull(&app, &context);
+  AddCache(&app, &context);
   AddPlan(&app, &context);
   AddInspect(&app, &context);
   AddTokenize(&app, &context);

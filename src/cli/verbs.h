@@ -32,6 +32,7 @@ void AddServe(CLI::App* app, Context* context);
 void AddKey(CLI::App* app, Context* context);
 void AddCompile(CLI::App* app, Context* context);
 void AddPull(CLI::App* app, Context* context);
+void AddCache(CLI::App* app, Context* context);
 void AddPlan(CLI::App* app, Context* context);
 void AddInspect(CLI::App* app, Context* context);
 void AddTokenize(CLI::App* app, Context* context);  // tokenize, detokenize and render

@@ -177,8 +177,12 @@ std::string ShownSource(const RepositoryName& name) {
   return fmt::format("s3://{}/{}", name.bucket, name.prefix);
 }
 
+bool IsPlainRepository(std::string_view repository) {
+  return repository.starts_with("tessera-url/") || repository.starts_with("tessera-s3/");
+}
+
 std::string PlainRepository(const RepositoryName& name) {
-  return fmt::format("{}/{}", name.place == Place::kUrl ? "url" : "s3",
+  return fmt::format("{}/{}", name.place == Place::kUrl ? "tessera-url" : "tessera-s3",
                      Digits(ShownSource(name)).substr(0, 24));
 }
 

@@ -8,6 +8,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 
 #include "base/status.h"
 #include "hub/http.h"
@@ -33,8 +34,9 @@ struct PlainSource {
 Result<PlainSource> ReadPlainSource(Http& http, const Settings& settings,
                                     const RepositoryName& name);
 
-/// "url/0123..." or "s3/0123...": what the cache calls the source. Total.
+/// "tessera-url/0123..." or "tessera-s3/0123...": what the cache calls the source. Total.
 std::string PlainRepository(const RepositoryName& name);
+bool IsPlainRepository(std::string_view repository);
 
 /// For people and manifests: the address without query, "s3://bucket/prefix".
 std::string ShownSource(const RepositoryName& name);

@@ -607,3 +607,61 @@ def test_a_bucket(hub: FakeHub, client: Client) -> None:
     assert "has no objects" in client.refused("pull", "s3://models/absent")
     hub.s3_keys = {}
     client.pull("s3://models/team/tiny", AWS_ACCESS_KEY_ID="", AWS_SECRET_ACCESS_KEY="")
+
+
+def test_the_cache_is_listed_verified_and_removed(hub: FakeHub, client: Client) -> None:
+    client.pull()
+    assert client.run("compile", NAME).returncode == 0
+    rows = json.loads(client.run("cache", "ls", "--json").stdout)["entries"]
+    assert [(row["kind"], row["name"].split("/")[0]) for row in rows] == [("download", "org"), ("bundle", "tiny")]
+    assert rows[0]["snapshots"][0]["commit"] == hub.commit and rows[0]["snapshots"][0]["refs"] == ["main"]
+    used = json.loads(client.run("cache", "du", "--json").stdout)
+    assert used["downloads"]["bytes"] == sum(path.stat().st_size for path in (TINY / "hf").iterdir())
+    assert client.run("cache", "verify").returncode == 0
+    blob = (client.cache / f"models--org--tiny/snapshots/{hub.commit}/{SHARD}").resolve()
+    with blob.open("r+b") as file:
+        file.seek(100)
+        file.write(b"\0\1\2")
+    assert blob.name in client.refused("cache", "verify")
+    assert "is neither a download nor a bundle" in client.refused("cache", "rm", "org/absent")
+    assert client.run("cache", "rm", NAME, rows[1]["name"]).returncode == 0
+    assert json.loads(client.run("cache", "ls", "--json").stdout)["entries"] == []
+    assert client.run("cache", "ls").returncode == 0
+
+
+def test_a_pack_carries_models_to_a_machine_without_network(hub: FakeHub, client: Client,
+                                                            tmp_path: Path) -> None:
+    run = ("run", NAME, "--raw", "-p", "a", "-n", "4", "--temperature", "0", "--offline")
+    client.pull()
+    assert client.run("compile", NAME).returncode == 0
+    bundle = json.loads(client.run("cache", "ls", "--json").stdout)["entries"][1]["name"]
+    pack = tmp_path / "tiny.pack"
+    done = client.run("cache", "export", NAME, bundle, "-o", pack)
+    assert done.returncode == 0, done.stderr.decode()
+    assert f"{pack} exists" in client.refused("cache", "export", NAME, "-o", pack)
+    far = Client(hub, tmp_path / "far")
+    far.home.mkdir()
+    assert "not complete in the cache" in far.refused(*run)
+    done = far.run("cache", "import", pack)
+    assert done.returncode == 0 and done.stdout.decode().strip() == f"{NAME}@{hub.commit}"
+    hub.forget()
+    there = far.run(*run)
+    assert there.returncode == 0 and there.stdout == client.run(*run).stdout
+    assert b"packing" not in there.stderr and hub.requests == []
+    again = far.run("cache", "import", pack)
+    assert again.returncode == 0 and b"is there already and stays" in again.stderr
+    assert far.run("cache", "verify").returncode == 0
+
+
+@pytest.mark.parametrize("path", ["../escaped", "/tmp/escaped", "bundles/a/../../escaped", "bundles/.x/b/c",
+                                  "bundles/a/b", "bundles/a/b/c/d", "other/x"])
+def test_hostile_packs_are_refused(client: Client, tmp_path: Path, path: str) -> None:
+    import hashlib
+    data = b"boo"
+    text = json.dumps({"entries": [{"path": path, "bytes": len(data),
+                                    "sha256": hashlib.sha256(data).hexdigest()}]}).encode()
+    pack = tmp_path / "evil.pack"
+    pack.write_bytes(b"tessera-pack 1 %d %s\n" % (len(text), hashlib.sha256(text).hexdigest().encode())
+                     + text + data)
+    client.refused("cache", "import", pack)
+    assert not list(tmp_path.rglob("escaped")) and not list(tmp_path.rglob("c"))
