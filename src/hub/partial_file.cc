@@ -113,7 +113,14 @@ Status PartialFile::OpenFiles() {
 Status PartialFile::StartJournal(const Journal& journal) {
   if (journal_fd_ >= 0) ::close(std::exchange(journal_fd_, -1));
   const JournalText fresh = WriteJournal(journal, boot_);
-  TESSERA_RETURN_IF_ERROR(WriteFileAtomic(journal_path_, fresh.text));
+  // One name for all drafts, since we hold the lock: what a killed process left is written over.
+  const std::filesystem::path draft = With(journal_path_, ".new");
+  (void)::unlink(draft.c_str());
+  TESSERA_ASSIGN_OR_RETURN(const auto writer, FileWriter::Create(draft));
+  TESSERA_RETURN_IF_ERROR(writer->Append(AsBytes(fresh.text)));
+  TESSERA_RETURN_IF_ERROR(writer->Finish());
+  if (::rename(draft.c_str(), journal_path_.c_str()) != 0)
+    return ErrnoStatus(errno, "renaming to", journal_path_);
   journal_ranges_ = fresh.ranges;
   journal_fd_ = OpenOwn(journal_path_, O_WRONLY | O_APPEND);
   if (journal_fd_ < 0) return ErrnoStatus(errno, "opening", journal_path_);

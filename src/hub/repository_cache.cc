@@ -111,8 +111,11 @@ Status RepositoryCache::LinkInto(const std::filesystem::path& folder,
     return {};
   TESSERA_RETURN_IF_ERROR(MakeFolder(link.parent_path()));
   static std::atomic<uint64_t> counter = 0;  // Two threads may link the same file.
-  std::filesystem::path temporary = link;
-  temporary += fmt::format(".tmp.{}.{}", ::getpid(), counter++);
+  // Made elsewhere, so that a crash leaves nothing in the snapshot; a relative link is only text.
+  TESSERA_RETURN_IF_ERROR(MakeFolder(folder_ / ".tessera"));
+  const std::filesystem::path temporary =
+      folder_ / ".tessera" / fmt::format("link.tmp.{}.{}", ::getpid(), counter++);
+  (void)::unlink(temporary.c_str());  // Of a killed process that had our number.
   if (::symlink(target.c_str(), temporary.c_str()) != 0)
     return ErrnoStatus(errno, "linking", temporary);
   if (::rename(temporary.c_str(), link.c_str()) != 0) {
