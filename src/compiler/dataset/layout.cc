@@ -101,6 +101,9 @@ class LayoutMaker {
     description["layout_type"] = forms_[i].planar->layout_type;
     if (forms_[i].planar->is_signed >= 0)
       description["layout_metadata"] = json::Object{{"signed", forms_[i].planar->is_signed == 1}};
+    const tensor::DType dtype = tensors_[i].dtype;
+    if (dtype == tensor::DType::kQ5_K || dtype == tensor::DType::kQ6_K)
+      description["layout_metadata"] = json::Object{{irpa::kBlockFormatKey, tensor::Name(dtype)}};
   }
 
   /// Entries of all planes of a part. `local` is the shard's key in raw_tensors, or empty.

@@ -118,6 +118,9 @@ TEST_P(Planar, HoldsEveryNumberOfItsBlocks) {
                    {"shape", json::Array{kRows, kColumns}},
                    {"layout_type", format->layout_type},
                    {"layout_metadata", json::Object{{"signed", format->is_signed == 1}}}};
+  if (dtype == DType::kQ5_K || dtype == DType::kQ6_K)
+    draft.tensors["w"].get_object()["layout_metadata"] =
+        json::Object{{kBlockFormatKey, tensor::Name(dtype)}};
   const auto index = draft.Open();
   ASSERT_TRUE(index.has_value()) << StatusOf(index).ToString();
   const ParameterEntry* entry = index->Find("w");
@@ -126,6 +129,9 @@ TEST_P(Planar, HoldsEveryNumberOfItsBlocks) {
   ASSERT_TRUE(bytes.has_value()) << StatusOf(bytes).ToString();
   const bool same_format = dtype == DType::kQ8_0 || dtype == DType::kQ4_0 ||
                            dtype == DType::kQ4_1 || dtype == DType::kQ4_K;
+  if (dtype == DType::kQ5_K || dtype == DType::kQ6_K) {
+    EXPECT_EQ(entry->dtype, dtype);
+  }
   if (same_format) {
     EXPECT_EQ(entry->dtype, dtype);
     EXPECT_TRUE(*bytes == source);

@@ -34,8 +34,10 @@ class BlockRows : public RowMaker {
       for (size_t p = 0; p < planes_.size(); ++p) {
         TESSERA_ASSIGN_OR_RETURN(rows[p], planes_[p].Row(first + i, &scratch[p]));
       }
-      assemble_(rows, blocks_, repeat_,
-                out.subspan(static_cast<uint64_t>(i) * row_bytes_, row_bytes_));
+      if (!assemble_(rows, blocks_, repeat_,
+                     out.subspan(static_cast<uint64_t>(i) * row_bytes_, row_bytes_)))
+        return DataLoss(fmt::format("row {}: the planes hold numbers that their {} does not",
+                                    first + i, kBlockFormatKey));
     }
     return {};
   }
@@ -260,6 +262,14 @@ class PlaneOpener {
     if (codes.dtype() == DType::kI8 && d.reader.dtype() == DType::kF16 && !m &&
         block % kShortBlock == 0)
       return Blocks(DType::kQ8_0, {d.reader, codes}, AssembleQ8_0, block / kShortBlock);
+    TESSERA_ASSIGN_OR_RETURN(const std::string made_of,
+                             json::GetString(*planes_.metadata, kBlockFormatKey, ""));
+    const bool whole = columns_ % kSuperBlock == 0 && codes.dtype() == DType::kI8 &&
+                       d.reader.dtype() == DType::kF32;
+    if (whole && made_of == "Q6_K" && block == 16 && !m)
+      return Blocks(DType::kQ6_K, {d.reader, codes}, AssembleQ6_K, 1);
+    if (whole && made_of == "Q5_K" && block == kShortBlock && m && m->reader.dtype() == DType::kF32)
+      return Blocks(DType::kQ5_K, {d.reader, codes, m->reader}, AssembleQ5_K, 1);
     return Floats(std::move(codes), CodeKind::kNumbers, std::move(d), std::move(m));
   }
 

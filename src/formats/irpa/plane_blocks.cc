@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "formats/irpa/plane_blocks.h"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 
 #include "tensor/convert.h"
@@ -190,30 +192,65 @@ void Q6KCodes(const std::byte* in, uint64_t blocks, std::vector<std::byte>* out)
   }
 }
 
+/// Products of one f16 and N integers from `low` to `high` (all times `sign`) -> the f16 to `half`,
+/// the integers to `factors`. Not always those that were multiplied, but the same products.
+template <size_t N>
+bool FindFactor(const std::byte* plane, float sign, int low, int high, std::byte* half,
+                std::array<unsigned, N>* factors) {
+  std::array<float, N> products;
+  std::memcpy(products.data(), plane, sizeof(products));
+  float largest = 0;
+  for (float& product : products) {
+    product *= sign;
+    if (!(std::abs(product) <= 1e9F)) return false;
+    if (std::abs(product) > std::abs(largest)) largest = product;
+  }
+  for (int most = std::max(high, -low); most >= 1; --most) {
+    for (const int s : {most, -most}) {
+      if (s < low || s > high) continue;
+      const float d = largest / static_cast<float>(s);
+      const uint16_t bits = tensor::FloatToHalf(d);
+      if (tensor::HalfToFloat(bits) != d) continue;
+      bool all = true;
+      for (size_t i = 0; all && i < N; ++i) {
+        const float n = d == 0 ? 0 : std::nearbyint(products[i] / d);
+        all = n >= static_cast<float>(low) && n <= static_cast<float>(high) && d * n == products[i];
+        if (all) (*factors)[i] = static_cast<unsigned>(static_cast<int>(n));
+      }
+      if (!all) continue;
+      std::memcpy(half, &bits, sizeof(bits));
+      return true;
+    }
+  }
+  return false;
+}
+
 constexpr std::string_view kBlockScaled = "BlockScaledLayout";
 constexpr std::string_view kBlockScaledI4 = "BlockScaledI4Layout";
 
 }  // namespace
 
-void AssembleQ8_0(std::span<const ByteSpan> planes, uint64_t blocks, uint64_t repeat,
+bool AssembleQ8_0(std::span<const ByteSpan> planes, uint64_t blocks, uint64_t repeat,
                   std::span<std::byte> out) {
   for (uint64_t b = 0; b < blocks; ++b) {
     std::byte* block = out.data() + b * 34;
     std::memcpy(block, planes[0].data() + b / repeat * 2, 2);
     std::memcpy(block + 2, planes[1].data() + b * kShortBlock, kShortBlock);
   }
+  return true;
 }
 
-void AssembleQ4_0(std::span<const ByteSpan> planes, uint64_t blocks, uint64_t repeat,
+bool AssembleQ4_0(std::span<const ByteSpan> planes, uint64_t blocks, uint64_t repeat,
                   std::span<std::byte> out) {
   for (uint64_t b = 0; b < blocks; ++b) {
     std::byte* block = out.data() + b * 18;
     std::memcpy(block, planes[0].data() + b / repeat * 2, 2);
     ToSplitNibbles(planes[1].data() + b * kHalf, block + 2, 8);
   }
+  return true;
 }
 
-void AssembleQ4_1(std::span<const ByteSpan> planes, uint64_t blocks, uint64_t repeat,
+bool AssembleQ4_1(std::span<const ByteSpan> planes, uint64_t blocks, uint64_t repeat,
                   std::span<std::byte> out) {
   for (uint64_t b = 0; b < blocks; ++b) {
     std::byte* block = out.data() + b * 20;
@@ -222,9 +259,10 @@ void AssembleQ4_1(std::span<const ByteSpan> planes, uint64_t blocks, uint64_t re
     if (planes.size() > 2) std::memcpy(block + 2, planes[2].data() + b / repeat * 2, 2);
     ToSplitNibbles(planes[1].data() + b * kHalf, block + 4, 0);
   }
+  return true;
 }
 
-void AssembleQ4_K(std::span<const ByteSpan> planes, uint64_t blocks, uint64_t /*repeat*/,
+bool AssembleQ4_K(std::span<const ByteSpan> planes, uint64_t blocks, uint64_t /*repeat*/,
                   std::span<std::byte> out) {
   for (uint64_t b = 0; b < blocks; ++b) {
     std::byte* block = out.data() + b * 144;
@@ -239,15 +277,55 @@ void AssembleQ4_K(std::span<const ByteSpan> planes, uint64_t blocks, uint64_t /*
         block[16 + run / 2 + i] =
             ToByte(LinearNibble(codes, run + i) | LinearNibble(codes, run + 32 + i) << 4);
   }
+  return true;
 }
 
-void AssembleMxfp4(std::span<const ByteSpan> planes, uint64_t blocks, uint64_t /*repeat*/,
+bool AssembleMxfp4(std::span<const ByteSpan> planes, uint64_t blocks, uint64_t /*repeat*/,
                    std::span<std::byte> out) {
   for (uint64_t b = 0; b < blocks; ++b) {
     std::byte* block = out.data() + b * 17;
     block[0] = planes[0][b];
     ToSplitNibbles(planes[1].data() + b * kHalf, block + 1, 0);
   }
+  return true;
+}
+
+bool AssembleQ5_K(std::span<const ByteSpan> planes, uint64_t blocks, uint64_t /*repeat*/,
+                  std::span<std::byte> out) {
+  for (uint64_t b = 0; b < blocks; ++b) {
+    std::byte* block = out.data() + b * 176;
+    std::memset(block, 0, 176);
+    SixBits six{};
+    if (!FindFactor<8>(planes[0].data() + b * 32, 1, 0, 63, block, &six.scale)) return false;
+    if (!FindFactor<8>(planes[2].data() + b * 32, -1, 0, 63, block + 2, &six.minimum)) return false;
+    PackSixBits(six, block + 4);
+    for (uint64_t i = 0; i < kSuperBlock; ++i) {
+      const unsigned code = Byte(planes[1].data(), b * kSuperBlock + i);
+      if (code > 31) return false;
+      block[48 + i / 64 * 32 + i % 32] |= ToByte((code & 0xf) << (i % 64 / 32 * 4));
+      block[16 + i % 32] |= ToByte((code >> 4) << (i / 32));
+    }
+  }
+  return true;
+}
+
+bool AssembleQ6_K(std::span<const ByteSpan> planes, uint64_t blocks, uint64_t /*repeat*/,
+                  std::span<std::byte> out) {
+  for (uint64_t b = 0; b < blocks; ++b) {
+    std::byte* block = out.data() + b * 210;
+    std::memset(block, 0, 210);
+    std::array<unsigned, 16> scales{};
+    if (!FindFactor<16>(planes[0].data() + b * 64, 1, -128, 127, block + 208, &scales))
+      return false;
+    for (uint64_t g = 0; g < 16; ++g) block[192 + g] = ToByte(scales[g]);
+    for (uint64_t i = 0; i < kSuperBlock; ++i) {
+      const unsigned code = (Byte(planes[1].data(), b * kSuperBlock + i) + 32) & 0xff;
+      if (code > 63) return false;
+      block[i / 128 * 64 + i % 64] |= ToByte((code & 0xf) << (i % 128 / 64 * 4));
+      block[128 + i / 128 * 32 + i % 32] |= ToByte((code >> 4) << (i % 128 / 32 * 2));
+    }
+  }
+  return true;
 }
 
 const PlanarFormat* PlanarFormatOf(DType dtype) {

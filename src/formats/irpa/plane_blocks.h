@@ -24,19 +24,29 @@ inline constexpr uint64_t kSuperBlock = 256;
 
 /// Planes of a row -> `blocks` blocks in `out`; `repeat` of them share one value of the scale
 /// planes.
-using BlockAssembler = void (*)(std::span<const ByteSpan> planes, uint64_t blocks, uint64_t repeat,
+/// False when the planes hold numbers that the format does not (Q5_K and Q6_K only, whose two
+/// scales are found again in their products).
+using BlockAssembler = bool (*)(std::span<const ByteSpan> planes, uint64_t blocks, uint64_t repeat,
                                 std::span<std::byte> out);
 // Planes in this order:
-void AssembleQ8_0(std::span<const ByteSpan> planes, uint64_t blocks, uint64_t repeat,
+bool AssembleQ8_0(std::span<const ByteSpan> planes, uint64_t blocks, uint64_t repeat,
                   std::span<std::byte> out);  // d, qs
-void AssembleQ4_0(std::span<const ByteSpan> planes, uint64_t blocks, uint64_t repeat,
+bool AssembleQ4_0(std::span<const ByteSpan> planes, uint64_t blocks, uint64_t repeat,
                   std::span<std::byte> out);  // d, qs
-void AssembleQ4_1(std::span<const ByteSpan> planes, uint64_t blocks, uint64_t repeat,
+bool AssembleQ4_1(std::span<const ByteSpan> planes, uint64_t blocks, uint64_t repeat,
                   std::span<std::byte> out);  // d, qs, m; without m it is zero
-void AssembleQ4_K(std::span<const ByteSpan> planes, uint64_t blocks, uint64_t repeat,
+bool AssembleQ4_K(std::span<const ByteSpan> planes, uint64_t blocks, uint64_t repeat,
                   std::span<std::byte> out);  // all seven, in the order of kQ4KPlanes
-void AssembleMxfp4(std::span<const ByteSpan> planes, uint64_t blocks, uint64_t repeat,
+bool AssembleMxfp4(std::span<const ByteSpan> planes, uint64_t blocks, uint64_t repeat,
                    std::span<std::byte> out);  // d, qs
+bool AssembleQ5_K(std::span<const ByteSpan> planes, uint64_t blocks, uint64_t repeat,
+                  std::span<std::byte> out);  // d, qs, m
+bool AssembleQ6_K(std::span<const ByteSpan> planes, uint64_t blocks, uint64_t repeat,
+                  std::span<std::byte> out);  // d, qs
+
+/// In "layout_metadata" of a BlockScaledLayout: the block format that its planes were made of,
+/// "Q5_K" or "Q6_K". Ours; sharktank does not look at it.
+inline constexpr std::string_view kBlockFormatKey = "block_format";
 
 /// One plane of a format. Its shape is the tensor's, but for the last dimension: there stand the
 /// blocks of the layout (`sub_blocks` for each block of the format), then `inner`.
