@@ -364,6 +364,7 @@ def test_killed_at_any_moment(hub: FakeHub, client: Client) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(1800)
 def test_killed_a_thousand_times(hub: FakeHub, client: Client) -> None:
     kill_loop(hub, client, 1000)
 
