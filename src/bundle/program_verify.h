@@ -24,7 +24,7 @@ namespace tessera::bundle {
 Status VerifyProgram(const Program& program);
 
 /// Every weight's entry is in the archive once, with its bytes, in the file's bounds (the index has
-/// checked those) and aligned to 64. kDataLoss naming the entry.
+/// checked those) and aligned to 64, or as a splat of so many bytes. kDataLoss naming the entry.
 Status VerifyArchive(const Program& program, const formats::ParameterIndex& archive);
 
 /// What the matmul of this format reads: int8 codes, bfloat16 or float32. Equal to the kernels' own

@@ -5,6 +5,7 @@
 #include <malloc.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdlib>
 
 #include "cli/emit_dataset.h"
 #include "cli/environment.h"
@@ -26,6 +27,7 @@
 #include "model/special_tokens.h"
 #include "model/text_sources.h"
 #include "runtime/load.h"
+#include "runtime/open_transport.h"
 #include "text/tokenizer_table.h"
 
 namespace tessera::cli {
@@ -370,8 +372,12 @@ Result<LoadedModel> LoadBundle(const LoadOptions& options, const runtime::LoadOp
 
 }  // namespace
 
-Result<LoadedModel> LoadModel(const LoadOptions& options) {
-  TESSERA_ASSIGN_OR_RETURN(const runtime::LoadOptions load, SessionOptions(options));
+namespace {
+
+Result<LoadedModel> LoadRank(const LoadOptions& options,
+                             std::shared_ptr<runtime::Transport> group) {
+  TESSERA_ASSIGN_OR_RETURN(runtime::LoadOptions load, SessionOptions(options));
+  load.transport = std::move(group);
   if (options.parts.any()) return LoadParts(options, load);
   LoadOptions here = options;
   here.runs_here = true;
@@ -381,6 +387,32 @@ Result<LoadedModel> LoadModel(const LoadOptions& options) {
   ReturnFreedMemory();
   Note("loaded {} in {}\n", loaded.bundle.string(),
        HumanDuration(Seconds(Clock::Real().Now() - begin)));
+  return loaded;
+}
+
+/// A process that is not rank 0 of its group has no server and no prompt: it does what rank 0 does,
+/// and ends with it.
+[[noreturn]] void FollowAndExit(LoadedModel loaded, std::shared_ptr<runtime::Transport> group) {
+  const Status status = loaded.session->Follow();
+  if (!status.ok()) group->Abort(status.ToString());
+  loaded = {};
+  group.reset();  // Takes leave of the others.
+  std::exit(0);
+}
+
+}  // namespace
+
+Result<LoadedModel> LoadModel(const LoadOptions& options) {
+  const int processes = runtime::JobSize();
+  if (processes == 1) return LoadRank(options, nullptr);
+  TESSERA_ASSIGN_OR_RETURN(std::shared_ptr<runtime::Transport> group, runtime::OpenTransport());
+  if (options.given("--tp") && options.compile.tensor_parallel != processes)
+    group->Abort(fmt::format("--tp {}, and {} processes were started; give both the same number",
+                             options.compile.tensor_parallel, processes));
+  Result<LoadedModel> loaded = LoadRank(options, group);
+  // The others wait for this one.
+  if (!loaded.has_value()) group->Abort(loaded.error().ToString());
+  if (group->rank() > 0) FollowAndExit(*std::move(loaded), std::move(group));
   return loaded;
 }
 

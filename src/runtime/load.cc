@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 
 #include "base/check.h"
@@ -14,22 +15,35 @@
 #include "runtime/caller_pin.h"
 #include "runtime/limits.h"
 #include "runtime/rank_group.h"
+#include "runtime/step_message.h"
 
 namespace tessera::runtime {
 namespace {
 
 class CpuSession final : public Session {
  public:
+  ~CpuSession() override {
+    if (group_ != nullptr) TellCommand(StepCommand::kEnd, 0, 0);
+  }
+
   static Result<std::unique_ptr<Session>> Make(bundle::Bundle bundle, const LoadOptions& options);
 
   const ModelShape& shape() const override { return shape_; }
 
   Result<std::span<const float>> Step(std::span<const Chunk> chunks) override {
+    TESSERA_RETURN_IF_ERROR(group_->Fill(chunks));
+    if (transport_ != nullptr) {
+      WriteStep(chunks, &message_);
+      Tell();
+    }
     {
       const CallerPin pin(*pool_);
-      TESSERA_RETURN_IF_ERROR(group_->Run(chunks));
+      group_->Run();
     }
-    TESSERA_RETURN_IF_ERROR(bundle_.archive.CheckIntact());
+    if (const Status status = bundle_.archive.CheckIntact(); !status.ok()) {
+      if (transport_ != nullptr) transport_->Abort(status.ToString());
+      return Fail(status);
+    }
     ++steps_;
     return group_->lead().logits(LogitRows());
   }
@@ -62,13 +76,20 @@ class CpuSession final : public Session {
     for (const PageId page : {from, to})
       if (page < 0 || page >= shape_.page_count)
         return InvalidArgument(fmt::format("page {} of {}", page, shape_.page_count));
+    TellCommand(StepCommand::kCopyPage, from, to);
     kv_->Copy(from, to);
     return {};
   }
 
-  void BackPage(PageId page) override { kv_->Back(page); }
+  void BackPage(PageId page) override {
+    TellCommand(StepCommand::kBackPage, page, 0);
+    kv_->Back(page);
+  }
+
+  Status Follow() override;
 
   std::span<std::byte> PageBytes(PageId page) override {
+    if (transport_ != nullptr) return {};  // Other processes have the other heads.
     TESSERA_CHECK(page >= 0 && page < shape_.page_count);
     const auto bytes = static_cast<size_t>(kv_->layout().PageBytes());
     return {kv_->data() + static_cast<size_t>(page) * bytes, bytes};
@@ -102,10 +123,26 @@ class CpuSession final : public Session {
   }
 
  private:
-  explicit CpuSession(bundle::Bundle bundle) : bundle_(std::move(bundle)) {}
+  CpuSession(bundle::Bundle bundle, std::shared_ptr<Transport> transport)
+      : bundle_(std::move(bundle)), transport_(std::move(transport)) {}
+
+  /// The message to all ranks: its size, then its bytes.
+  void Tell() {
+    auto bytes = static_cast<int64_t>(message_.size());
+    transport_->Broadcast(std::as_writable_bytes(std::span(&bytes, 1)));
+    transport_->Broadcast(message_);
+  }
+  void TellCommand(StepCommand command, PageId first, PageId second) {
+    if (transport_ == nullptr || transport_->rank() != 0) return;
+    WriteCommand(command, first, second, &message_);
+    Tell();
+  }
+  Result<int64_t> Agree(int64_t pages, const LoadOptions& options);
   int64_t LogitRows() const { return std::ssize(group_->rows().logit_rows()); }
 
   bundle::Bundle bundle_;
+  const std::shared_ptr<Transport> transport_;
+  std::vector<std::byte> message_;
   ModelShape shape_;
   std::unique_ptr<KvMemory> kv_;
   std::unique_ptr<ThreadPool> pool_;
@@ -140,27 +177,91 @@ Result<std::unique_ptr<ThreadPool>> MakePool(const LoadOptions& options, int ran
   return ThreadPool::Make(threads, std::move(cpus), crowded && ranks > 1);
 }
 
+/// Patterns cost their archive nothing, and memory as soon as they are weights.
+Status CheckSplatsFit(const bundle::Bundle& bundle, const Topology& topology) {
+  uint64_t bytes = 0;
+  for (const bundle::RankProgram& rank : bundle.ranks)
+    bytes += SplatBytes(rank.program, bundle.archive);
+  if (topology.memory_bytes == 0 || bytes <= topology.memory_available) return {};
+  return ResourceExhausted(fmt::format(
+      "the parameters of this bundle are patterns (splats) that take {} bytes of memory "
+      "when they run, and {} are available; it can be inspected and planned here",
+      bytes, topology.memory_available));
+}
+
+/// Rank 0's number of KV pages, if this rank runs the same bundle with the same options.
+Result<int64_t> CpuSession::Agree(int64_t pages, const LoadOptions& options) {
+  struct Terms {
+    std::array<char, 64> key{};
+    int64_t max_rows = 0, kv_type = 0, pages = 0;
+  };
+  Terms own;
+  const std::string key = bundle_.manifest.key;
+  std::copy_n(key.begin(), std::min(key.size(), own.key.size() - 1), own.key.begin());
+  own.max_rows = options.max_rows;
+  own.kv_type = static_cast<int64_t>(options.kv_type);
+  own.pages = pages;
+  Terms common = own;
+  transport_->Broadcast(std::as_writable_bytes(std::span(&common, 1)));
+  if (common.key != own.key)
+    return Fail(FailedPrecondition(fmt::format(
+        "rank {} has bundle {}, rank 0 has {}; give all ranks the same model and options",
+        transport_->rank(), own.key.data(), common.key.data())));
+  if (common.max_rows != own.max_rows || common.kv_type != own.kv_type)
+    return Fail(FailedPrecondition(fmt::format(
+        "rank {} has other options than rank 0; start all with the same", transport_->rank())));
+  return common.pages;
+}
+
+Status CpuSession::Follow() {
+  if (transport_ == nullptr || transport_->rank() == 0) return Session::Follow();
+  StepMessage message;
+  for (;;) {
+    int64_t bytes = 0;
+    transport_->Broadcast(std::as_writable_bytes(std::span(&bytes, 1)));
+    message_.resize(static_cast<size_t>(bytes));
+    transport_->Broadcast(message_);
+    TESSERA_RETURN_IF_ERROR(message.Read(message_));
+    if (message.command == StepCommand::kEnd) return {};
+    if (message.command == StepCommand::kCopyPage) kv_->Copy(message.first, message.second);
+    if (message.command == StepCommand::kBackPage) kv_->Back(message.first);
+    if (message.command != StepCommand::kStep) continue;
+    TESSERA_RETURN_IF_ERROR(group_->Fill(message.chunks));
+    {
+      const CallerPin pin(*pool_);
+      group_->Run();
+    }
+    TESSERA_RETURN_IF_ERROR(bundle_.archive.CheckIntact());
+  }
+}
+
 Result<std::unique_ptr<Session>> CpuSession::Make(bundle::Bundle bundle,
                                                   const LoadOptions& options) {
-  std::unique_ptr<CpuSession> session(new CpuSession(std::move(bundle)));
-  const bundle::Program& program = session->bundle_.program;
-  const bundle::Dims& dims = program.dims;
+  Transport* const transport = options.transport.get();
+  if (transport != nullptr && bundle.ranks.size() != 1)
+    return Fail(Unimplemented("several processes serve a bundle, not precompiled parts"));
+  std::unique_ptr<CpuSession> session(new CpuSession(std::move(bundle), options.transport));
+  bundle::Dims dims = session->bundle_.program.dims;
+  if (transport != nullptr) dims.kv_heads = session->bundle_.ranks.front().program.dims.kv_heads;
   const Isa isa = options.isa.value_or(ReadIsa());
   const Topology topology = ReadTopology();  // Hundreds of small files: read once.
   const kernels::KvLayout page{dims.layers, dims.kv_heads, dims.head_dim, dims.page_tokens,
                                options.kv_type};
   const KvShape kv_shape{dims.max_seq_len, dims.page_tokens, page.PageBytes()};
-  TESSERA_ASSIGN_OR_RETURN(const int64_t pages,
-                           KvPages(options.kv, kv_shape, topology.memory_available));
+  TESSERA_ASSIGN_OR_RETURN(int64_t pages, KvPages(options.kv, kv_shape, topology.memory_available));
+  if (transport != nullptr) {
+    TESSERA_ASSIGN_OR_RETURN(pages, session->Agree(pages, options));
+  }
   if (topology.memory_bytes > 0)  // Else unknown.
     TESSERA_RETURN_IF_ERROR(CheckKvFits(options.kv, pages, kv_shape, topology.memory_available));
   TESSERA_ASSIGN_OR_RETURN(KvMemory kv, KvMemory::Make(dims, pages, options.kv_type));
   session->kv_ = std::make_unique<KvMemory>(std::move(kv));
+  TESSERA_RETURN_IF_ERROR(CheckSplatsFit(session->bundle_, topology));
   TESSERA_ASSIGN_OR_RETURN(
       session->pool_, MakePool(options, static_cast<int>(session->bundle_.ranks.size()), topology));
   TESSERA_ASSIGN_OR_RETURN(
       session->group_, RankGroup::Make(session->bundle_, session->kv_.get(), isa, options.max_rows,
-                                       session->pool_.get()));
+                                       session->pool_.get(), transport));
   const int64_t page_bytes = session->kv_->layout().PageBytes();
   session->shape_ = {.vocab_size = dims.vocab_size,
                      .hidden_size = dims.hidden,
@@ -180,7 +281,17 @@ Result<std::unique_ptr<Session>> LoadSession(const std::filesystem::path& bundle
   TESSERA_RETURN_IF_ERROR(CheckOptions(options));
   const auto check =
       options.verify_parameters ? bundle::Check::kEverything : bundle::Check::kSizesAndSmallFiles;
-  TESSERA_ASSIGN_OR_RETURN(bundle::Bundle opened, bundle::OpenBundle(bundle, check));
+  std::optional<int64_t> rank;
+  if (options.transport != nullptr) {
+    // Before it opens a rank that the bundle has not.
+    TESSERA_ASSIGN_OR_RETURN(const bundle::Manifest manifest, bundle::LoadManifest(bundle));
+    if (manifest.tensor_parallel != options.transport->ranks())
+      return Fail(FailedPrecondition(
+          fmt::format("{} is made for tp{}, and {} processes were started", bundle.string(),
+                      manifest.tensor_parallel, options.transport->ranks())));
+    rank = options.transport->rank();
+  }
+  TESSERA_ASSIGN_OR_RETURN(bundle::Bundle opened, bundle::OpenBundle(bundle, check, rank));
   return CpuSession::Make(std::move(opened), options);
 }
 

@@ -14,6 +14,7 @@
 #include "kernels/attention.h"
 #include "runtime/kv_budget.h"
 #include "runtime/session.h"
+#include "runtime/transport.h"
 
 namespace tessera::runtime {
 
@@ -26,6 +27,9 @@ struct LoadOptions {
   bool verify_parameters = false;  // Hash model.irpa, too: reads all of it.
   std::optional<Isa> isa =
       std::nullopt;  // Nothing: what the machine has. Isa{}: the scalar references.
+  /// The group of processes that this one is a rank of; the bundle is made for as many. Null: all
+  /// ranks run here.
+  std::shared_ptr<Transport> transport = nullptr;
 };
 
 /// kNotFound when the folder is no bundle, kDataLoss (one line: which file and what differs) when

@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "runtime/shared_collective.h"
+#include "runtime/transport_collective.h"
 
 namespace tessera::runtime {
 namespace {
@@ -19,13 +20,19 @@ bool MaySplitHeads(const bundle::Program& program) {
 
 Result<std::unique_ptr<RankGroup>> RankGroup::Make(const bundle::Bundle& bundle, KvMemory* kv,
                                                    const Isa& isa, int64_t max_rows,
-                                                   ThreadPool* pool) {
+                                                   ThreadPool* pool, Transport* transport) {
   std::unique_ptr<RankGroup> group(new RankGroup(pool));
   const auto ranks = static_cast<int>(bundle.ranks.size());
   TESSERA_CHECK(ranks >= 1 && pool->size() % ranks == 0);
   group->workers_ = pool->size() / ranks;
   group->may_split_heads_ = MaySplitHeads(bundle.program);
-  if (ranks > 1) {
+  group->is_apart_ = transport != nullptr;
+  if (transport != nullptr) {
+    TESSERA_CHECK(ranks == 1);
+    TESSERA_ASSIGN_OR_RETURN(
+        group->collective_,
+        TransportCollective::Make(bundle.ranks.front(), max_rows, pool, transport));
+  } else if (ranks > 1) {
     TESSERA_ASSIGN_OR_RETURN(group->collective_,
                              SharedCollective::Make(bundle.ranks, max_rows, pool));
   }
@@ -43,13 +50,13 @@ Status RankGroup::AddMember(const bundle::Bundle& bundle, size_t rank, KvMemory*
                             int64_t max_rows) {
   const bundle::RankProgram& part = bundle.ranks[rank];
   TESSERA_ASSIGN_OR_RETURN(std::vector<BoundWeight> weights,
-                           BindWeights(part.program, bundle.archive, isa));
+                           BindWeights(part.program, bundle.archive, isa, &splats_));
   ExecutorPlace place;
   place.collective = collective_.get();
   place.lead = members_.empty() ? nullptr : members_.front().executor.get();
   place.first_worker = static_cast<int>(rank) * workers_;
   place.workers = workers_;
-  place.first_kv_head = part.first_kv_head;
+  place.first_kv_head = is_apart_ ? 0 : part.first_kv_head;
   Member member;
   TESSERA_ASSIGN_OR_RETURN(
       member.executor, Executor::Make(part, std::move(weights), kv, kernels::SelectRowKernels(isa),
@@ -61,17 +68,17 @@ Status RankGroup::AddMember(const bundle::Bundle& bundle, size_t rank, KvMemory*
   return {};
 }
 
-Status RankGroup::Run(std::span<const Chunk> chunks) {
+Status RankGroup::Fill(std::span<const Chunk> chunks) {
   for (const Member& member : members_)
     TESSERA_RETURN_IF_ERROR(member.rows->Fill(chunks, workers_, may_split_heads_));
-  if (members_.size() == 1) {
-    members_.front().executor->Run(*members_.front().rows);
-    return {};
-  }
+  return {};
+}
+
+void RankGroup::Run() {
+  if (members_.size() == 1) return members_.front().executor->Run(*members_.front().rows);
   for (const Member& member : members_) member.executor->Begin(*member.rows);
   pool_->Run(run_);
   for (const Member& member : members_) member.executor->End();
-  return {};
 }
 
 WorkCounters RankGroup::counters() const {

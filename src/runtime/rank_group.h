@@ -20,19 +20,22 @@
 #include "runtime/executor.h"
 #include "runtime/kv_memory.h"
 #include "runtime/step_rows.h"
+#include "runtime/transport.h"
 
 namespace tessera::runtime {
 
 class RankGroup {
  public:
-  /// `bundle`, `kv` and `pool` must outlive the group. The pool's size is a multiple of the number
-  /// of ranks.
+  /// All given must outlive the group. The pool's size is a multiple of the number of ranks here.
+  /// With `transport` there is one, and the others are in other processes.
   static Result<std::unique_ptr<RankGroup>> Make(const bundle::Bundle& bundle, KvMemory* kv,
-                                                 const Isa& isa, int64_t max_rows,
-                                                 ThreadPool* pool);
+                                                 const Isa& isa, int64_t max_rows, ThreadPool* pool,
+                                                 Transport* transport);
 
-  /// Errors as Session::Step documents; then nothing ran.
-  Status Run(std::span<const Chunk> chunks);
+  /// Takes a step. Errors as Session::Step documents.
+  Status Fill(std::span<const Chunk> chunks);
+  /// Runs it.
+  void Run();
 
   /// Of the last run.
   const StepRows& rows() const { return *members_.front().rows; }
@@ -54,6 +57,8 @@ class RankGroup {
   ThreadPool* const pool_;
   int workers_ = 0;  // Of each rank.
   bool may_split_heads_ = false;
+  bool is_apart_ = false;        // The KV memory holds this rank's heads only.
+  std::vector<Mapping> splats_;  // Weights that the archive has as patterns.
   std::unique_ptr<Collective> collective_;
   std::vector<Member> members_;
   std::function<void(int)> run_;

@@ -108,6 +108,10 @@ class Session {
   /// its parameters: layout, types, numeric contract.
   virtual std::string kv_identity() const { return {}; }
 
+  /// Of a session whose rank is not 0 in a group of processes (LoadOptions::transport): does what
+  /// rank 0's session does, until that one ends. Nothing else may be called on it.
+  virtual Status Follow() { return FailedPrecondition("the session follows nobody"); }
+
   /// Zeros where an implementation does not count.
   virtual SessionStats stats() const { return {}; }
 

@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstring>
+
 #include "base/check.h"
 #include "bundle/program_verify.h"
 #include "kernels/catalog.h"
@@ -52,18 +55,49 @@ Status CheckRows(const bundle::Weight& weight) {
   return {};
 }
 
+bool IsZero(const formats::Splat& splat) {
+  return std::all_of(splat.pattern.begin(), splat.pattern.begin() + splat.pattern_bytes,
+                     [](std::byte byte) { return byte == std::byte{0}; });
+}
+
+/// Memory of its own, which holds the pattern again and again. Zeros cost no memory.
+Result<Mapping> MakeBytes(const formats::ParameterEntry& entry) {
+  TESSERA_ASSIGN_OR_RETURN(Mapping memory, Mapping::Reserve(entry.bytes, false));
+  const formats::Splat& splat = *entry.splat;
+  if (IsZero(splat)) return memory;
+  for (uint64_t at = 0; at < entry.bytes; at += splat.pattern_bytes)
+    std::memcpy(memory.data() + at, splat.pattern.data(),
+                std::min<uint64_t>(splat.pattern_bytes, entry.bytes - at));
+  return memory;
+}
+
 }  // namespace
 
+uint64_t SplatBytes(const bundle::Program& program, const formats::ParameterIndex& archive) {
+  uint64_t bytes = 0;
+  for (const bundle::Weight& weight : program.weights) {
+    const formats::ParameterEntry* entry = archive.Find(weight.entry);
+    if (entry != nullptr && entry->splat && !IsZero(*entry->splat)) bytes += entry->bytes;
+  }
+  return bytes;
+}
+
 Result<std::vector<BoundWeight>> BindWeights(const bundle::Program& program,
-                                             const formats::ParameterIndex& archive,
-                                             const Isa& isa) {
+                                             const formats::ParameterIndex& archive, const Isa& isa,
+                                             std::vector<Mapping>* splats) {
   std::vector<BoundWeight> bound;
   bound.reserve(program.weights.size());
   for (const bundle::Weight& weight : program.weights) {
     const formats::ParameterEntry* entry = archive.Find(weight.entry);
     TESSERA_CHECK(entry != nullptr);  // VerifyArchive
     BoundWeight b;
-    b.data = archive.View(*entry).bytes.data();
+    if (entry->splat) {
+      TESSERA_ASSIGN_OR_RETURN(Mapping memory, MakeBytes(*entry));
+      b.data = memory.data();
+      splats->push_back(std::move(memory));
+    } else {
+      b.data = archive.View(*entry).bytes.data();
+    }
     b.layout = weight.layout;
     b.dtype = weight.dtype;
     b.n = weight.n;

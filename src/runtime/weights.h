@@ -13,6 +13,7 @@
 #include "bundle/program.h"
 #include "formats/parameter_index.h"
 #include "kernels/matmul.h"
+#include "runtime/arena.h"
 
 namespace tessera::runtime {
 
@@ -36,8 +37,12 @@ struct BoundWeight {
 /// One per weight of the program, in its order. The program and the archive have been verified
 /// against each other; this checks what only the kernels know: kDataLoss when a packed size is not
 /// that of the format, kUnimplemented when no kernel computes a format.
+/// Splats are given bytes of their own in `splats` (arena.h), which must live as long.
 Result<std::vector<BoundWeight>> BindWeights(const bundle::Program& program,
-                                             const formats::ParameterIndex& archive,
-                                             const Isa& isa);
+                                             const formats::ParameterIndex& archive, const Isa& isa,
+                                             std::vector<Mapping>* splats);
+
+/// Bytes that the splats of a program take when they are bound; those of zeros take none.
+uint64_t SplatBytes(const bundle::Program& program, const formats::ParameterIndex& archive);
 
 }  // namespace tessera::runtime

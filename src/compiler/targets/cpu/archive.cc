@@ -14,6 +14,7 @@
 #include "base/ordered_work.h"
 #include "base/topology.h"
 #include "compiler/targets/cpu/row_source.h"
+#include "compiler/targets/cpu/splats.h"
 #include "formats/irpa/entry_metadata.h"
 #include "formats/irpa/writer.h"
 #include "kernels/pack.h"
@@ -44,10 +45,14 @@ Result<std::string> EntryMetadata(const bundle::Weight& weight) {
                      weight.k);
 }
 
-Result<std::vector<irpa::WriteEntry>> EntriesOf(const Archive& archive) {
+using Splats = std::vector<std::optional<formats::Splat>>;  // By weight.
+
+Result<std::vector<irpa::WriteEntry>> EntriesOf(const Archive& archive, const Splats& splats) {
   std::vector<irpa::WriteEntry> entries;
-  for (const bundle::Weight& weight : archive.weights) {
+  for (size_t i = 0; i < archive.weights.size(); ++i) {
+    const bundle::Weight& weight = archive.weights[i];
     irpa::WriteEntry entry;
+    entry.splat = splats[i];
     entry.name = weight.entry;
     TESSERA_ASSIGN_OR_RETURN(entry.metadata, EntryMetadata(weight));
     entry.bytes = static_cast<uint64_t>(weight.bytes);
@@ -217,14 +222,28 @@ int PackingThreads() {
   return std::clamp(ReadTopology().DefaultThreads(), 1, kMost);
 }
 
+Result<Splats> SplatsOf(const formats::ParameterIndex& index, const Archive& archive) {
+  const PieceMaker maker(index, archive);
+  Splats splats;
+  for (size_t i = 0; i < archive.weights.size(); ++i) {
+    const auto make_first = [&](std::vector<std::byte>* bytes) {
+      return maker.Make({.weight = i, .count = 1}, bytes);
+    };
+    TESSERA_ASSIGN_OR_RETURN(std::optional<formats::Splat> splat,
+                             FindSplat(archive.weights[i], archive.recipes[i], index, make_first));
+    splats.push_back(splat);
+  }
+  return splats;
+}
+
 /// Of all archives together.
 class Reporter {
  public:
-  Reporter(const std::vector<Archive>& archives, const ProgressFn& progress, std::string_view stage)
-      : progress_(progress), stage_(stage) {
-    for (const Archive& archive : archives)
-      for (const bundle::Weight& weight : archive.weights)
-        total_ += static_cast<uint64_t>(weight.bytes);
+  Reporter(const ProgressFn& progress, std::string_view stage)
+      : progress_(progress), stage_(stage) {}
+  void Add(const Archive& archive, const Splats& splats) {
+    for (size_t i = 0; i < archive.weights.size(); ++i)
+      if (!splats[i]) total_ += static_cast<uint64_t>(archive.weights[i].bytes);
   }
   void Packed(uint64_t bytes) {
     constexpr uint64_t kEvery = 4 << 20;
@@ -246,12 +265,14 @@ class Reporter {
 
 /// All but syncing it.
 Result<HashedFile> PackArchive(const formats::ParameterIndex& index, const Archive& archive,
-                               const std::filesystem::path& folder, Keep keep, Reporter* reporter) {
-  TESSERA_ASSIGN_OR_RETURN(const std::vector<irpa::WriteEntry> entries, EntriesOf(archive));
+                               const Splats& splats, const std::filesystem::path& folder, Keep keep,
+                               Reporter* reporter) {
+  TESSERA_ASSIGN_OR_RETURN(const std::vector<irpa::WriteEntry> entries, EntriesOf(archive, splats));
   TESSERA_ASSIGN_OR_RETURN(HashedFile file,
                            HashedFile::Create(folder / archive.file, entries, keep));
   std::vector<Piece> pieces;
-  for (size_t i = 0; i < archive.weights.size(); ++i) AddPieces(archive.weights[i], i, &pieces);
+  for (size_t i = 0; i < archive.weights.size(); ++i)
+    if (!splats[i]) AddPieces(archive.weights[i], i, &pieces);
   const PieceMaker maker(index, archive);
   const auto make = [&](int64_t i, std::vector<std::byte>* out) -> Status {
     const Piece& piece = pieces[static_cast<size_t>(i)];
@@ -276,11 +297,18 @@ Result<std::vector<bundle::FileRecord>> WriteCpuArchives(const formats::Paramete
                                                          const std::filesystem::path& folder,
                                                          const ProgressFn& progress, Keep keep,
                                                          std::string_view stage) {
-  Reporter reporter(archives, progress, stage);
+  Reporter reporter(progress, stage);
+  std::vector<Splats> splats;
+  for (const Archive& archive : archives) {
+    TESSERA_ASSIGN_OR_RETURN(Splats found, SplatsOf(index, archive));
+    splats.push_back(std::move(found));
+    reporter.Add(archive, splats.back());
+  }
   reporter.Packed(0);
   std::vector<HashedFile> files;
-  for (const Archive& archive : archives) {
-    TESSERA_ASSIGN_OR_RETURN(HashedFile file, PackArchive(index, archive, folder, keep, &reporter));
+  for (size_t i = 0; i < archives.size(); ++i) {
+    TESSERA_ASSIGN_OR_RETURN(HashedFile file,
+                             PackArchive(index, archives[i], splats[i], folder, keep, &reporter));
     files.push_back(std::move(file));
   }
   if (keep == Keep::kForGood) reporter.Show(kSyncingStage, 0);

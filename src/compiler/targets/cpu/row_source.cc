@@ -42,7 +42,9 @@ Status RowSource::AddSource(const std::string& name) {
     if (entry == nullptr) return NotFound(fmt::format("parameter {}", name));
     source.entry = entry;
     source.dtype = entry->dtype;
-    if (entry->splat || (entry->rows != nullptr && IsVector())) {
+    if (entry->splat && !IsVector()) {
+      source.splat = entry->splat;  // Rows are made one by one: a splat may be of any size.
+    } else if (entry->splat || (entry->rows != nullptr && IsVector())) {
       TESSERA_ASSIGN_OR_RETURN(source.owned, index_.Materialise(*entry));
       source.bytes = source.owned;  // Moving a vector keeps its bytes in place.
     } else if (entry->rows != nullptr) {
@@ -77,6 +79,13 @@ Status RowSource::IndexRuns() {
 
 Result<ByteSpan> RowSource::SourceRow(const Source& source, uint64_t at,
                                       std::vector<std::byte>* scratch) {
+  if (source.splat) {
+    scratch->resize(source.row_bytes);
+    for (size_t i = 0; i < scratch->size(); ++i)
+      (*scratch)[i] =
+          source.splat->pattern[(at * source.row_bytes + i) % source.splat->pattern_bytes];
+    return ByteSpan(*scratch);
+  }
   if (source.maker == nullptr) return source.bytes.subspan(at * source.row_bytes, source.row_bytes);
   scratch->resize(source.row_bytes);
   TESSERA_RETURN_IF_ERROR(source.maker->MakeRows(static_cast<int64_t>(at), 1, *scratch));
@@ -135,6 +144,7 @@ void RowSource::DoneWith(int64_t begin, int64_t count) const {
       source.maker->DoneWith(run.first + first * run.step, (last - first) * run.step + 1);
       continue;
     }
+    if (source.splat) continue;
     index_.DoneWith(*source.entry,
                     static_cast<uint64_t>(run.first + first * run.step) * source.row_bytes,
                     static_cast<uint64_t>((last - first) * run.step + 1) * source.row_bytes);

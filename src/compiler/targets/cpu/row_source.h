@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,7 +42,8 @@ class RowSource {
     tensor::DType dtype = tensor::DType::kF32;
     ByteSpan bytes;
     uint64_t row_bytes = 0;
-    std::vector<std::byte> owned;                    // Of a splat.
+    std::vector<std::byte> owned;                    // Of a vector that is no view.
+    std::optional<formats::Splat> splat;             // Instead of bytes.
     std::shared_ptr<const formats::RowMaker> maker;  // Instead of bytes.
     int64_t columns = 0;
     uint64_t rows = 0;  // Elements of a vector.
