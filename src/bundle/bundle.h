@@ -24,7 +24,7 @@ struct Bundle {
   Manifest manifest;
   ServingConfig config;
   Program program;                  // The whole one,
-  std::vector<RankProgram> ranks;   // and what the ranks that were opened run; one when tp is 1.
+  std::vector<RankProgram> ranks;   // and what the ranks that were opened run; none: the whole.
   formats::ParameterIndex archive;  // model.irpa and the files of those ranks.
 };
 

@@ -4,6 +4,7 @@
 #include <pwd.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <cstdlib>
 
 namespace tessera::cli {
@@ -32,6 +33,18 @@ Result<std::filesystem::path> CacheFolder(const std::string& flag) {
     return std::filesystem::path(*xdg) / "tessera";
   TESSERA_ASSIGN_OR_RETURN(const Path home, HomeFolder());
   return home / ".cache" / "tessera";
+}
+
+int JobSize() {
+  // Open MPI; MPICH, Intel MPI and Slurm's PMI.
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
+    const std::optional<std::string> text = Environment(name);
+    if (!text) continue;
+    int size = 0;
+    std::from_chars(text->data(), text->data() + text->size(), size);
+    if (size > 1) return size;
+  }
+  return 1;
 }
 
 std::string HubEndpoint() {

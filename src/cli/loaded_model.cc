@@ -132,6 +132,11 @@ void AddCommonOptions(CLI::App* verb, LoadOptions* options) {
       ->capture_default_str();
   AddEnsureOptions(verb, &options->compile);
   AddDeviceOption(verb);
+  verb->add_option(
+          "--device_ids", options->device_ids,
+          "NUMA nodes to run on, or cores where the machine has one node: \"0 1\"; as many "
+          "as ranks of --tp give each rank one")
+      ->check(WholeNumber(0, 4096));
   AddRankOptions(verb, &options->compile);
   verb->add_option("--threads", options->threads, "Threads (0 = one per physical core)")
       ->check(WholeNumber(0, 1024));
@@ -314,6 +319,7 @@ namespace {
 Result<runtime::LoadOptions> SessionOptions(const LoadOptions& options) {
   runtime::LoadOptions load;
   load.threads = options.threads;
+  load.device_ids = options.device_ids;
   TESSERA_ASSIGN_OR_RETURN(load.isa, CapIsa(ReadIsa(), options.isa));
   load.kv = options.kv;
   TESSERA_ASSIGN_OR_RETURN(load.kv_type, KvTypeOf(options.kv_dtype));
@@ -403,9 +409,10 @@ Result<LoadedModel> LoadRank(const LoadOptions& options,
 }  // namespace
 
 Result<LoadedModel> LoadModel(const LoadOptions& options) {
-  const int processes = runtime::JobSize();
+  const int processes = JobSize();
   if (processes == 1) return LoadRank(options, nullptr);
-  TESSERA_ASSIGN_OR_RETURN(std::shared_ptr<runtime::Transport> group, runtime::OpenTransport());
+  TESSERA_ASSIGN_OR_RETURN(std::shared_ptr<runtime::Transport> group,
+                           runtime::OpenTransport(processes));
   if (options.given("--tp") && options.compile.tensor_parallel != processes)
     group->Abort(fmt::format("--tp {}, and {} processes were started; give both the same number",
                              options.compile.tensor_parallel, processes));

@@ -42,6 +42,7 @@ struct LoadOptions {
   compiler::CompileOptions compile;
   FlagGiven given;               // Of the verb's flags; empty: none was.
   int threads = 0;               // 0: one per physical core.
+  std::vector<int> device_ids;   // As runtime::LoadOptions.
   std::string isa = "auto";      // As CapIsa.
   runtime::KvWish kv;            // By default one full sequence.
   std::string kv_dtype = "f16";  // As KvTypeOf.

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <map>
+#include <set>
 
 #include "base/check.h"
 #include "base/file.h"
@@ -163,16 +165,48 @@ Status CheckOptions(const LoadOptions& options) {
   return {};
 }
 
+/// The cores of the device ids, those of one id after the other; as many of each node, so that
+/// ranks of equal numbers of workers stay on theirs.
+Result<std::vector<Core>> CoresOf(const std::vector<int>& device_ids, const Topology& topology) {
+  if (device_ids.empty()) return topology.cores;
+  std::map<int, std::vector<Core>> nodes;
+  for (const Core& core : topology.cores) nodes[core.numa_node].push_back(core);
+  const bool by_node = nodes.size() > 1;
+  if (!by_node) {
+    nodes.clear();
+    for (size_t i = 0; i < topology.cores.size(); ++i)
+      nodes[static_cast<int>(i)] = {topology.cores[i]};
+  }
+  size_t least = topology.cores.size();
+  std::set<int> seen;
+  for (const int id : device_ids) {
+    if (!nodes.contains(id) || !seen.insert(id).second)
+      return Fail(
+          InvalidArgument(fmt::format("device id {} {}; this machine has {} {} to {}", id,
+                                      nodes.contains(id) ? "is named twice" : "is not there",
+                                      by_node ? "NUMA nodes" : "one NUMA node and cores",
+                                      nodes.begin()->first, nodes.rbegin()->first)));
+    least = std::min(least, nodes[id].size());
+  }
+  std::vector<Core> cores;
+  for (const int id : device_ids)
+    cores.insert(cores.end(), nodes[id].begin(), nodes[id].begin() + static_cast<ptrdiff_t>(least));
+  return cores;
+}
+
 /// The same number of workers for each rank, one at the least.
 Result<std::unique_ptr<ThreadPool>> MakePool(const LoadOptions& options, int ranks,
                                              const Topology& topology) {
-  const int wanted = options.threads > 0 ? options.threads : topology.DefaultThreads();
+  TESSERA_ASSIGN_OR_RETURN(const std::vector<Core> cores, CoresOf(options.device_ids, topology));
+  const int all =
+      options.device_ids.empty() ? topology.DefaultThreads() : static_cast<int>(cores.size());
+  const int wanted = options.threads > 0 ? options.threads : all;
   const int threads = std::max(1, wanted / ranks) * ranks;
-  const bool crowded = threads > static_cast<int>(topology.cores.size());
+  const bool crowded = threads > static_cast<int>(cores.size());
   std::vector<int> cpus;
   // More threads than cores: pinning would only put two on one core.
   if (options.pin_threads && !crowded)
-    for (int i = 0; i < threads; ++i) cpus.push_back(topology.cores[static_cast<size_t>(i)].cpu);
+    for (int i = 0; i < threads; ++i) cpus.push_back(cores[static_cast<size_t>(i)].cpu);
   // Workers of ranks wait for each other in every layer; those without a core must get one soon.
   return ThreadPool::Make(threads, std::move(cpus), crowded && ranks > 1);
 }
@@ -237,6 +271,7 @@ Status CpuSession::Follow() {
 
 Result<std::unique_ptr<Session>> CpuSession::Make(bundle::Bundle bundle,
                                                   const LoadOptions& options) {
+  if (bundle.ranks.empty()) bundle.ranks.push_back(bundle::WholeProgram(bundle.program));
   Transport* const transport = options.transport.get();
   if (transport != nullptr && bundle.ranks.size() != 1)
     return Fail(Unimplemented("several processes serve a bundle, not precompiled parts"));

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "base/status.h"
 #include "base/topology.h"
@@ -19,7 +20,10 @@
 namespace tessera::runtime {
 
 struct LoadOptions {
-  int threads = 0;          // 0: one per physical core that we may use.
+  int threads = 0;  // 0: one per physical core that we may use.
+  /// NUMA nodes to run on or, where the machine has one node, cores; empty: all. With as many as
+  /// there are ranks each rank gets one.
+  std::vector<int> device_ids = {};
   bool pin_threads = true;  // To one core each; the caller of Step() while it runs.
   KvWish kv = {};           // By default one sequence of max_seq_len.
   kernels::KvType kv_type = kernels::KvType::kF16;

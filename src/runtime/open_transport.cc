@@ -4,8 +4,6 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-#include <charconv>
-#include <cstdlib>
 #include <filesystem>
 #include <string_view>
 #include <system_error>
@@ -28,26 +26,13 @@ fs::path ModulePath() {
 
 }  // namespace
 
-int JobSize() {
-  // Open MPI; MPICH, Intel MPI and Slurm's PMI.
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
-    const char* text = std::getenv(name);
-    if (text == nullptr) continue;
-    int size = 0;
-    const std::string_view digits(text);
-    std::from_chars(digits.data(), digits.data() + digits.size(), size);
-    if (size > 1) return size;
-  }
-  return 1;
-}
-
-Result<std::shared_ptr<Transport>> OpenTransport() {
+Result<std::shared_ptr<Transport>> OpenTransport(int processes) {
   const fs::path path = ModulePath();
   if (path.empty())
     return Fail(Unimplemented(fmt::format(
         "{} processes were started, and this build has no MPI ({} is not beside the program); "
         "install libopenmpi-dev and build again, or start one process with --tp N",
-        JobSize(), kModule)));
+        processes, kModule)));
   // Open MPI's own plugins look for its symbols among the global ones.
   void* module = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (module == nullptr)
