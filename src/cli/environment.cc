@@ -4,6 +4,7 @@
 #include <pwd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 
@@ -35,16 +36,28 @@ Result<std::filesystem::path> CacheFolder(const std::string& flag) {
   return home / ".cache" / "tessera";
 }
 
-int JobSize() {
-  // Open MPI; MPICH, Intel MPI and Slurm's PMI.
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
+namespace {
+
+/// The number that one of two variables holds: of Open MPI, or of MPICH, Intel MPI and Slurm's PMI.
+int JobNumber(const char* open_mpi, const char* pmi, int otherwise) {
+  for (const char* name : {open_mpi, pmi}) {
     const std::optional<std::string> text = Environment(name);
     if (!text) continue;
-    int size = 0;
-    std::from_chars(text->data(), text->data() + text->size(), size);
-    if (size > 1) return size;
+    int number = otherwise;
+    std::from_chars(text->data(), text->data() + text->size(), number);
+    return std::max(number, otherwise);
   }
-  return 1;
+  return otherwise;
+}
+
+}  // namespace
+
+int JobSize() {
+  return JobNumber("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", 1);
+}
+
+int JobRank() {
+  return JobNumber("OMPI_COMM_WORLD_RANK", "PMI_RANK", 0);
 }
 
 std::string HubEndpoint() {

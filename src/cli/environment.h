@@ -25,6 +25,8 @@ Result<std::filesystem::path> CacheFolder(const std::string& flag);
 
 /// Processes of the job that this one belongs to, as mpirun says; 1 when nobody says anything.
 int JobSize();
+/// Which of them this one is, from 0 on.
+int JobRank();
 
 /// The hub's address: $HF_ENDPOINT or the public one, without a slash at the end.
 std::string HubEndpoint();

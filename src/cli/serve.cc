@@ -246,6 +246,10 @@ void PrintServing(const Options& options, const server::ServedModel& model,
 }
 
 Status Serve(const Options& options) {
+  LoadOptions load = options.load;
+  load.kv.max_sequences = std::min(kDefaultFullSequences, options.max_batch);
+  // Rank 0 of a group of processes has the port; the others follow it in here until it ends.
+  if (JobRank() > 0) return StatusOf(LoadModel(load));
   std::unique_ptr<server::HttpService> service;
   ServerSignals signals;  // Ends first: a reload needs the service.
   TESSERA_RETURN_IF_ERROR(signals.Start());
@@ -255,8 +259,6 @@ Status Serve(const Options& options) {
        options.load.parts.any()     ? options.load.parts.program
        : options.load.model.empty() ? options.load.bundle
                                     : options.load.model);
-  LoadOptions load = options.load;
-  load.kv.max_sequences = std::min(kDefaultFullSequences, options.max_batch);
   const TimePoint load_begin = Clock::Real().Now();
   TESSERA_ASSIGN_OR_RETURN(LoadedModel loaded, LoadModel(load));
   const double model_seconds = SecondsSince(load_begin);
