@@ -6,6 +6,8 @@
 
 #include <string>
 
+#include "compiler/quantise_choice.h"
+
 namespace tessera::cli {
 namespace {
 
@@ -33,14 +35,16 @@ std::string Number(int64_t value, const std::string& present) {
 
 Status CheckAgainstBundle(const bundle::Manifest& manifest, const compiler::CompileOptions& options,
                           const FlagGiven& given) {
+  const std::string quantization =
+      manifest.quantization == "source" ? "none" : manifest.quantization;
   const std::string max_seq_len = Option(manifest, "max_seq_len");
   const std::string block_count = Option(manifest, "device_block_count");
   const FlagValue values[] = {
       {"--compile-target", std::string(TargetFamily(options.target)), manifest.target},
       {"--sharding-mode", fmt::format("tp{}", options.tensor_parallel),
        fmt::format("tp{}", manifest.tensor_parallel)},
-      {"--quantize", options.quantize,
-       manifest.quantization == "source" ? "none" : manifest.quantization},
+      {"--quantize", options.quantize == compiler::kAutoQuantize ? quantization : options.quantize,
+       quantization},
       {"--max-seq-len", Number(options.max_seq_len, max_seq_len), max_seq_len},
       {"--block-seq-stride", fmt::to_string(options.page_tokens), Option(manifest, "page_tokens")},
       {"--device-block-count", Number(options.device_block_count, block_count), block_count},

@@ -55,8 +55,10 @@ Status Compile(Options options) {
                            const compiler::CompileReport& report) -> Status {
     TESSERA_ASSIGN_OR_RETURN(const std::filesystem::path made, Exported(report.bundle, options));
     if (options.dev_output.empty()) return {};
+    compiler::CompileOptions explained = compile;
+    explained.quantize = report.quantize;
     TESSERA_ASSIGN_OR_RETURN(const compiler::Explanation explanation,
-                             compiler::Explain(input, compile, report));
+                             compiler::Explain(input, explained, report));
     return WriteDevArtifacts(options.dev_output, made, explanation);
   };
   const bool is_bundle = bundle::IsBundle(options.load.model);
@@ -125,8 +127,13 @@ void AddCompile(CLI::App* app, Context* context) {
                    "Also write the weights as a dataset that sharktank reads: FILE.irpa, or a "
                    "folder; of several ranks FILE.rank0.irpa, ... beside it");
   verb->add_option("--quantize", compile.quantize,
-                   "What float matrices become: none, q8_0, q6_k, q4_1, q4_k, q4_0")
+                   "What float matrices become: none, q8_0, q6_k, q4_1, q4_k, q4_0, or auto: the "
+                   "finest that fits into memory with its KV cache")
       ->capture_default_str();
+  verb->add_option(
+      "--imatrix", options->load.imatrix,
+      "An importance matrix of llama-imatrix (.dat or .gguf) that weighs the errors of "
+      "--quantize");
   verb->add_flag(
       "--no-certificate", options->no_certificate,
       "Do not measure how near quantised weights are to the original (manifest: parity)");

@@ -18,10 +18,13 @@
 #include "cli/validators.h"
 
 #include "base/file.h"
+#include "base/topology.h"
 #include "bundle/bundle.h"
 #include "bundle/hash_memo.h"
 #include "bundle/limits.h"
 #include "certify/certify.h"
+#include "compiler/importance.h"
+#include "compiler/quantise_choice.h"
 #include "model/generation_defaults.h"
 #include "model/limits.h"
 #include "model/special_tokens.h"
@@ -260,6 +263,27 @@ Status RequireModel(const LoadOptions& options) {
   return InvalidArgument("MODEL (or --model-path, --bundle, or the parts of a model) is required");
 }
 
+namespace {
+
+/// Opens the importance matrix, and chooses a quantisation where the machine is to decide.
+Status ResolveQuantize(const LoadOptions& options, const compiler::CompileInput& input,
+                       compiler::CompileOptions* compile) {
+  if (!options.imatrix.empty()) {
+    if (compile->quantize == "none")
+      return InvalidArgument("--imatrix weighs the errors of --quantize, which is none");
+    TESSERA_ASSIGN_OR_RETURN(compile->importance, compiler::Importance::Open(options.imatrix));
+  }
+  if (compile->quantize != compiler::kAutoQuantize) return {};
+  TESSERA_ASSIGN_OR_RETURN(
+      compiler::QuantiseChoice choice,
+      compiler::ChooseQuantisation(*input.source, *compile, ReadTopology().memory_bytes));
+  Note("quantize auto: {}, because {}\n", choice.quantize, choice.reason);
+  compile->quantize = std::move(choice.quantize);
+  return {};
+}
+
+}  // namespace
+
 Result<compiler::CompileReport> EnsureBundle(const LoadOptions& options,
                                              const CompiledFn& on_compiled) {
   if (!options.bundle.empty()) {
@@ -290,10 +314,12 @@ Result<compiler::CompileReport> EnsureBundle(const LoadOptions& options,
   if (options.certify) input.certify = certify::Certify;
   input.no_certificate = "--no-certificate";
   const bundle::Store store(cache);
+  compiler::CompileOptions compile = options.compile;
+  TESSERA_RETURN_IF_ERROR(ResolveQuantize(options, input, &compile));
   CompileDisplay display;
   TESSERA_ASSIGN_OR_RETURN(compiler::CompileReport report,
                            compiler::Compile(
-                               input, options.compile, store,
+                               input, compile, store,
                                [&](const compiler::Progress& progress) { display.Show(progress); },
                                [&](const std::string& reason) { display.Say(reason); }));
   display.EndStage();

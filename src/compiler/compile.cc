@@ -18,6 +18,7 @@
 #include "bundle/program_verify.h"
 #include "compiler/certificate.h"
 #include "compiler/documents.h"
+#include "compiler/importance.h"
 #include "compiler/module.h"
 #include "compiler/pipeline.h"
 #include "compiler/targets/cpu/archive.h"
@@ -318,6 +319,8 @@ Result<BundleId> MakeBundleId(const CompileInput& input, const CompileOptions& o
       {"device_block_count", fmt::to_string(options.device_block_count)},
       {"prefill_batch_sizes", fmt::format("{}", fmt::join(options.prefill_batch_sizes, ","))},
       {"decode_batch_sizes", fmt::format("{}", fmt::join(options.decode_batch_sizes, ","))}};
+  if (options.quantize != "none" && options.importance != nullptr)
+    id.options["imatrix"] = options.importance->sha256().substr(0, 16);
   if (options.quantize != "none")
     id.options[std::string(bundle::kQuantiserOption)] = kQuantiserVersion;
   if (options.tensor_parallel > 1 && options.allow_uneven)
@@ -339,6 +342,7 @@ Result<CompileReport> Compile(const CompileInput& input, const CompileOptions& o
   const ProgressFn progress = [&](const Progress& now) { clock.Show(now); };
   CompileReport report;
   report.notes = input.source->warnings;
+  report.quantize = options.quantize;
   TESSERA_ASSIGN_OR_RETURN(const BundleId id, MakeBundleId(input, options, store, progress));
   const auto reason = [&](std::string text) {
     if (on_reason) on_reason(text);

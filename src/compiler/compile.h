@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,8 @@
 #include "model/open.h"
 
 namespace tessera::compiler {
+
+class Importance;  // importance.h
 
 /// Of batch_sizes.
 inline constexpr int64_t kMaxBatchSize = int64_t{1} << 20;
@@ -83,6 +86,8 @@ struct CompileOptions {
   bool allow_uneven = false;    // Heads that do not divide are dealt unevenly.
   /// "none" keeps the formats of the source; others encode float matrices (weight_format.h).
   std::string quantize = "none";
+  /// Weighs the errors of quantising; null: all inputs of a matrix count alike.
+  std::shared_ptr<const Importance> importance;
   int64_t max_seq_len = 0;         // 0: the model's own context length.
   int64_t page_tokens = 32;        // Positions of a KV page: block_seq_stride.
   int64_t device_block_count = 0;  // Of config.json; 0: one sequence of max_seq_len.
@@ -104,6 +109,7 @@ using ReasonFn = std::function<void(const std::string&)>;
 
 struct CompileReport {
   std::filesystem::path bundle;
+  std::string quantize;  // CompileOptions::quantize.
   bool reused = false;
   /// What was reused, or why each stage ran: "stage export: reusing the parameters of DIR", "stage
   /// compile: max_seq_len changed 4096 -> 8192".

@@ -40,9 +40,11 @@ int64_t PaddedFfnColumns(int64_t columns);
 /// How the bytes of one weight of the program are made from source tensors.
 struct Recipe {
   std::vector<std::string> sources;  // Names in the parameter index.
-  RowRuns runs;                      // All rows of the weight in order; elements for a vector.
-  int64_t first_input = 0;           // Of the sources' rows, the weight's k from here on.
-  int64_t inputs = 0;                // Of a whole row of the sources, in the weight's format; 0: k.
+  /// Of each source: how much its inputs matter where the weight is quantised; null: all alike.
+  std::vector<const std::vector<float>*> importances;
+  RowRuns runs;             // All rows of the weight in order; elements for a vector.
+  int64_t first_input = 0;  // Of the sources' rows, the weight's k from here on.
+  int64_t inputs = 0;       // Of a whole row of the sources, in the weight's format; 0: k.
 };
 
 // What MatchLayers finds. Values by their parameter's name; empty = absent.

@@ -89,3 +89,47 @@ def test_a_weight_that_is_no_number_is_named(tmp_path: Path) -> None:
     error = done.stderr.decode().strip().splitlines()[-1]
     assert f"row 3 of {name}" in error and "element 5 is inf" in error
     assert not list((tmp_path / "cache").glob("bundles/*/[!.]*"))
+
+
+def write_old_imatrix(path: Path, matrices: dict[str, list[float]]) -> None:
+    data = struct.pack("<i", len(matrices))
+    for name, sums in matrices.items():
+        data += struct.pack("<i", len(name)) + name.encode()
+        data += struct.pack(f"<ii{len(sums)}f", 1, len(sums), *sums)
+    path.write_bytes(data)
+
+
+def test_an_importance_matrix_changes_the_weights_and_the_key(tmp_path: Path) -> None:
+    imatrix = tmp_path / "imatrix.dat"
+    write_old_imatrix(imatrix, {"blk.0.attn_q.weight": [1000.0] * 8 + [0.01] * 56})
+    plain = compile_json(TINY / "hf", tmp_path, "--quantize", "q4_0", "--no-certificate")
+    guided = compile_json(TINY / "hf", tmp_path, "--quantize", "q4_0", "--no-certificate",
+                          "--imatrix", str(imatrix))
+    assert plain["bundle"] != guided["bundle"]
+    data = [(Path(report["bundle"]) / "model.irpa").read_bytes() for report in (plain, guided)]
+    assert data[0] != data[1]
+    assert any("has nothing for" in note for note in guided["notes"])
+    again = compile_json(TINY / "hf", tmp_path, "--quantize", "q4_0", "--imatrix", str(imatrix))
+    assert again["reused"] and again["bundle"] == guided["bundle"]
+
+
+@pytest.mark.parametrize("matrices,says", [
+    ({"blk.0.attn_q.weight": [1.0] * 63}, "has 63 inputs for model.layers.0.self_attn.q_proj.weight, the model has 64"),
+    ({"other": [1.0]}, "made of another model"),
+    ({"blk.0.attn_q.weight": [-1.0] * 64}, "input 0 is -1"),
+])
+def test_an_importance_matrix_of_another_model_is_refused(
+        tmp_path: Path, matrices: dict[str, list[float]], says: str) -> None:
+    imatrix = tmp_path / "imatrix.dat"
+    write_old_imatrix(imatrix, matrices)
+    done = tessera("compile", TINY / "hf", "--quantize", "q8_0", "--imatrix", imatrix, "--cache-dir", tmp_path)
+    assert done.returncode == 1 and says in done.stderr.decode()
+    assert str(imatrix) in done.stderr.decode()
+
+
+def test_auto_takes_what_fits_and_says_why(tmp_path: Path) -> None:
+    done = tessera("compile", TINY / "hf", "--quantize", "auto", "--cache-dir", tmp_path)
+    assert done.returncode == 0
+    assert "quantize auto: none, because" in done.stderr.decode()
+    bundle = Path(done.stdout.decode().strip())
+    assert json.loads((bundle / "manifest.json").read_text())["quantization"] == "source"

@@ -6,6 +6,7 @@
 
 #include <map>
 
+#include "compiler/importance.h"
 #include "compiler/passes/passes.h"
 #include "compiler/weight_format.h"
 
@@ -46,11 +47,42 @@ class Chooser {
                                       : ChooseMatrixFormat(entry->dtype, k, quantize, role);
     if (!format.has_value()) return format.error().WithContext(name);
     if (format->is_quantised) {
+      TESSERA_RETURN_IF_ERROR(CheckImportance(name, k));
       ++quantised_[std::string(tensor::Name(format->dtype))];
     } else {
       ++kept_[std::string(tensor::Name(entry->dtype))];
     }
     m_.formats.insert_or_assign(name, *std::move(format));
+    return {};
+  }
+
+  Status CheckImportance(const std::string& name, int64_t k) {
+    if (m_.options.importance == nullptr) return {};
+    const Importance& importance = *m_.options.importance;
+    const std::vector<float>* values = importance.Find(name);
+    if (values == nullptr) {
+      unweighted_.push_back(name);
+      return {};
+    }
+    ++weighted_;
+    if (std::ssize(*values) == k) return {};
+    return InvalidArgument(
+        fmt::format("{} has {} inputs for {}, the model has {}: it was made of another model",
+                    importance.path().string(), values->size(), name, k));
+  }
+
+  Status ReportImportance() {
+    if (m_.options.importance == nullptr) return {};
+    const std::string path = m_.options.importance->path().string();
+    if (weighted_ == 0 && !unweighted_.empty())
+      return InvalidArgument(
+          fmt::format("{} has nothing for any of the {} matrices to quantise, {} the first: it was "
+                      "made of another model",
+                      path, unweighted_.size(), unweighted_.front()));
+    if (!unweighted_.empty())
+      m_.notes.push_back(fmt::format(
+          "{} has nothing for {} of {} matrices, {} the first: their inputs count alike", path,
+          unweighted_.size(), std::ssize(unweighted_) + weighted_, unweighted_.front()));
     return {};
   }
 
@@ -65,6 +97,7 @@ class Chooser {
   Status Report() {
     const std::string& quantize = m_.options.quantize;
     if (quantize == "none" || quantize == kExactFormats) return {};
+    TESSERA_RETURN_IF_ERROR(ReportImportance());
     if (!quantised_.empty())
       m_.notes.push_back(fmt::format("{}: matrices quantised: {}", quantize, List(quantised_)));
     if (!kept_.empty())
@@ -76,6 +109,8 @@ class Chooser {
   }
 
   Module& m_;
+  int64_t weighted_ = 0;
+  std::vector<std::string> unweighted_;              // Without importances.
   std::map<std::string, int64_t> quantised_, kept_;  // Matrices by type.
 };
 

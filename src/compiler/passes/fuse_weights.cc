@@ -6,6 +6,7 @@
 //   otherwise: a matrix each
 #include <fmt/format.h>
 
+#include "compiler/importance.h"
 #include "compiler/passes/passes.h"
 #include "compiler/weight_format.h"
 #include "kernels/pack.h"
@@ -188,11 +189,20 @@ class Fuser {
 
   const WeightFormat& FormatOf(const std::string& name) const { return m_.formats.at(name); }
 
+  /// ChooseFormats has compared its size.
+  const std::vector<float>* ImportanceOf(const std::string& name) const {
+    const auto format = m_.formats.find(name);
+    const bool quantised = format != m_.formats.end() && format->second.is_quantised;
+    if (!quantised || m_.options.importance == nullptr) return nullptr;
+    return m_.options.importance->Find(name);
+  }
+
   WeightIndex Push(Weight weight, const std::vector<Piece>& pieces, RowRuns runs) {
     Recipe recipe;
     int64_t row = 0;
     for (const Piece& piece : pieces) {
       recipe.sources.push_back(piece.entry == nullptr ? std::string() : piece.entry->name);
+      recipe.importances.push_back(ImportanceOf(recipe.sources.back()));
       const int64_t rows = CountRows(piece.order);
       weight.parts.push_back({recipe.sources.back(), row, rows});
       row += rows;

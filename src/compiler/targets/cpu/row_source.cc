@@ -119,8 +119,9 @@ Result<const std::byte*> RowSource::Row(int64_t row, std::vector<std::byte>* scr
                               .WithContext(weight_.entry));
   if (tensor::CanFit(weight_.dtype)) {
     scratch->resize(row_bytes_);
+    const std::vector<float> importance = ImportanceOf(run.source);
     TESSERA_RETURN_IF_ERROR(
-        tensor::QuantiseFit(weight_.dtype, values, {}, *scratch)
+        tensor::QuantiseFit(weight_.dtype, values, importance, *scratch)
             .WithContext(
                 fmt::format("row {} of {}", at, recipe_.sources[static_cast<size_t>(run.source)])));
     return scratch->data() + skipped_bytes_;
@@ -128,6 +129,14 @@ Result<const std::byte*> RowSource::Row(int64_t row, std::vector<std::byte>* scr
   TESSERA_ASSIGN_OR_RETURN(*scratch, tensor::Quantise(weight_.dtype, values));
   TESSERA_CHECK(scratch->size() == row_bytes_);
   return scratch->data() + skipped_bytes_;
+}
+
+std::vector<float> RowSource::ImportanceOf(int32_t source) const {
+  const auto index = static_cast<size_t>(source);
+  if (index >= recipe_.importances.size() || recipe_.importances[index] == nullptr) return {};
+  std::vector<float> importance = *recipe_.importances[index];
+  importance.resize(static_cast<size_t>(inputs_));  // Padding is zero and counts for nothing.
+  return importance;
 }
 
 void RowSource::DoneWith(int64_t begin, int64_t count) const {

@@ -56,6 +56,8 @@ class RowSource {
   Status IndexRuns();
   static Result<ByteSpan> SourceRow(const Source& source, uint64_t at,
                                     std::vector<std::byte>* scratch);
+  /// Of a source's inputs, padded as its rows; empty when all count alike.
+  std::vector<float> ImportanceOf(int32_t source) const;
   bool IsVector() const { return weight_.layout == bundle::WeightLayout::kRows && weight_.n == 1; }
 
   const bundle::Weight& weight_;
