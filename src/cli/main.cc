@@ -124,6 +124,7 @@ int Main(int argc, char** argv) {
   AddPull(&app, &context);
   AddCache(&app, &context);
   AddPlan(&app, &context);
+  AddModels(&app, &context);
   AddInspect(&app, &context);
   AddTokenize(&app, &context);
   AddBench(&app, &context);

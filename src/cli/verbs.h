@@ -34,6 +34,7 @@ void AddCompile(CLI::App* app, Context* context);
 void AddPull(CLI::App* app, Context* context);
 void AddCache(CLI::App* app, Context* context);
 void AddPlan(CLI::App* app, Context* context);
+void AddModels(CLI::App* app, Context* context);
 void AddInspect(CLI::App* app, Context* context);
 void AddTokenize(CLI::App* app, Context* context);  // tokenize, detokenize and render
 void AddBench(CLI::App* app, Context* context);

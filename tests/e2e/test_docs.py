@@ -13,7 +13,7 @@ from conftest import GGUF, ROOT, TESSERA, free_port, tessera
 
 DOCUMENTS = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 SETUP = ("./quickstart.sh", "./check.sh")  # Run by test_setup.py and by check.sh itself.
-VERBS = ["run", "serve", "key", "compile", "pull", "cache", "plan", "inspect", "tokenize", "detokenize", "render", "bench",
+VERBS = ["run", "serve", "key", "compile", "pull", "cache", "plan", "models", "inspect", "tokenize", "detokenize", "render", "bench",
          "perplexity", "doctor"]
 
 
