@@ -57,9 +57,12 @@ def kill_often(model: Path, cache: Path, times: int, *flags: str) -> None:
     assert len(old) == 2
     choose = random.Random(6)
     killed = 0
+    window = whole / 2  # Of the moments: as long as a run takes on a machine that others use, too.
     for i in range(times):
         again = ["--ensure-export"] if i % 2 == 0 else ["--bs-decode", str(i + 10)]
-        killed += kill_after(choose.random() * whole, *plain, *flags, *again)
+        in_time = kill_after(choose.random() * window, *plain, *flags, *again)
+        killed += in_time
+        window = min(window * 1.1, whole) if in_time else window * 0.8
         # Between the two renames of a replacement the old bundle stands aside for a moment.
         assert len(set(visible(cache)) & set(old)) >= 1
         for bundle in visible(cache):
