@@ -17,6 +17,7 @@
 
 #include "base/json.h"
 #include "bundle/limits.h"
+#include "compiler/quantise_choice.h"
 #include "engine/limits.h"
 #include "runtime/speed_probe.h"
 
@@ -49,6 +50,7 @@ struct Plan {
   std::optional<runtime::ProgramSpeed> speed;  // Nothing: not asked for.
   int threads = 1;
   uint64_t available = 0;
+  uint64_t machine_memory = 0;
   int64_t sequences = 1;
   int64_t prompt = 0;
   uint64_t device_memory = 0;
@@ -79,6 +81,7 @@ Result<Plan> MakePlan(const Options& options) {
   const Topology topology = ReadTopology();
   plan.threads = options.threads > 0 ? options.threads : topology.DefaultThreads();
   plan.available = topology.memory_available;
+  plan.machine_memory = topology.memory_bytes;
   plan.device_memory = options.device_memory.value_or(plan.available);
   if (options.no_probe || plan.prompt < 1) return plan;
   runtime::LoadOptions load;
@@ -104,13 +107,14 @@ std::string Recommendation(const Plan& plan) {
     return fmt::format("{} fits as it is: {} of {} available", kept, HumanBytes(plan.total()),
                        HumanBytes(plan.available));
   }
-  for (const FormatChoice& choice : plan.facts.formats) {
-    const uint64_t need = plan.total() - plan.memory.weights + choice.weight_bytes;
-    if (need <= plan.available)
-      return fmt::format(
-          "--quantize {}: better formats need more than the {} available, this one {}",
-          choice.quantize, HumanBytes(plan.available), HumanBytes(need));
-  }
+  std::vector<compiler::QuantiseSize> sizes;
+  for (const FormatChoice& choice : plan.facts.formats)
+    sizes.push_back({choice.quantize, choice.weight_bytes});
+  // The choice of --quantize auto.
+  const auto choice = compiler::ChooseQuantisation(
+      sizes, plan.memory.kv_per_token * plan.positions(), plan.machine_memory);
+  if (choice.has_value() && choice->quantize != "none")
+    return fmt::format("--quantize {}: {}", choice->quantize, choice->reason);
   const Status status = CheckFits(plan.facts, plan.memory, plan.positions(), plan.available);
   if (!status.ok()) return status.message();
   return fmt::format("fewer sequences or a shorter context: KV for {} positions fits",

@@ -16,6 +16,7 @@
 #include "bundle/buffer_bytes.h"
 #include "bundle/bundle.h"
 #include "compiler/dry_run.h"
+#include "compiler/quantise_choice.h"
 
 namespace tessera::cli {
 namespace {
@@ -88,8 +89,14 @@ std::vector<FormatChoice> FormatsOf(const model::ModelSource& source,
   return formats;
 }
 
-Result<PlanFacts> ReadRepository(const std::string& path, const compiler::CompileOptions& options) {
+Result<PlanFacts> ReadRepository(const std::string& path, compiler::CompileOptions options) {
   TESSERA_ASSIGN_OR_RETURN(const model::ModelSource source, model::OpenModel(path));
+  if (options.quantize == compiler::kAutoQuantize) {
+    TESSERA_ASSIGN_OR_RETURN(
+        const compiler::QuantiseChoice choice,
+        compiler::ChooseQuantisation(source, options, ReadTopology().memory_bytes));
+    options.quantize = choice.quantize;
+  }
   TESSERA_ASSIGN_OR_RETURN(PlanFacts facts, FactsOf(source, options));
   facts.formats = FormatsOf(source, options);
   return facts;

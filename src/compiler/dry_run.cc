@@ -4,10 +4,12 @@
 #include <algorithm>
 
 #include "compiler/pipeline.h"
+#include "compiler/weight_format.h"
 
 namespace tessera::compiler {
 
 Result<DryRun> MakeDryRun(const model::ModelSource& source, const CompileOptions& options) {
+  TESSERA_RETURN_IF_ERROR(CheckQuantize(options.quantize));
   CompileInput input;
   input.source = &source;
   TESSERA_ASSIGN_OR_RETURN(Module module, MakeModule(input, options));

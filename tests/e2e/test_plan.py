@@ -137,3 +137,13 @@ def test_the_table_names_what_json_has() -> None:
     for part in ("134.5 M parameters, mostly Q4_1", "4 x 2048 positions", "per rank     tp1",
                  "recommended  the model fits as it is"):
         assert part in said, said
+
+
+def test_formats_are_asked_for_by_name(tmp_path: Path) -> None:
+    model = llama_repository(tmp_path / "8B", "8B")
+    flags = (model, "--no-probe", "--max-seq-len", "4096")
+    sizes = {row["quantize"]: row["weights_bytes"] for row in plan(*flags)["formats"]}
+    assert plan(*flags, "--quantize", "q4_k")["memory"]["weights_bytes"] == sizes["q4_k"]
+    assert plan(*flags, "--quantize", "auto")["memory"]["weights_bytes"] in sizes.values()
+    done = tessera("plan", *flags, "--quantize", "q5_9")
+    assert done.returncode == 1 and b'quantize "q5_9" is not known' in done.stderr, done.stderr
