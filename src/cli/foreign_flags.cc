@@ -46,7 +46,7 @@ constexpr ForeignFlag kForeignFlags[] = {
     {"--load-format", "the format is read from the file's header: leave it out"},
     {"--enable-lora --lora-modules --lora", "not built yet: adapters cannot be loaded"},
     {"--speculative-config --speculative-model --model-draft -md",
-     "not built yet: there is no speculative decoding"},
+     "draft models are not built yet; --speculate ngram of serve guesses without one"},
     {"--generation-config",
      "sampling defaults come from the model's generation_config.json; requests override them"},
     {"--swap-space --cpu-offload-gb", "weights and KV cache are in memory already: leave it out"},
