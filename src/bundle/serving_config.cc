@@ -14,6 +14,12 @@
 namespace tessera::bundle {
 namespace {
 
+// Keys that only the current generation has.
+constexpr std::array<std::string_view, 3> kNewerKeys = {"has_prefill_position",
+                                                        "logits_normalization", "top_k"};
+constexpr std::array<std::string_view, 2> kNewerPagedKeys = {
+    "kv_cache_dtype", "paged_kv_block_size_elements_per_device"};
+
 std::string Quote(const std::string& text) {
   return json::Serialize(json::Value(text));
 }
@@ -22,12 +28,12 @@ std::string List(const std::vector<int64_t>& values) {
   return fmt::format("[{}]", fmt::join(values, ", "));
 }
 
-std::string WritePaged(const PagedKvCacheConfig& paged) {
+std::string WritePaged(const PagedKvCacheConfig& paged, ConfigGeneration generation) {
   std::string text = fmt::format(
-      "{{\"attention_head_count_kv\": {}, \"block_seq_stride\": {}, \"device_block_count\": {}, "
-      "\"kv_cache_dtype\": {}",
-      paged.attention_head_count_kv, paged.block_seq_stride, paged.device_block_count,
-      Quote(paged.kv_cache_dtype));
+      "{{\"attention_head_count_kv\": {}, \"block_seq_stride\": {}, \"device_block_count\": {}",
+      paged.attention_head_count_kv, paged.block_seq_stride, paged.device_block_count);
+  if (generation == ConfigGeneration::kSeed) return text + "}";
+  text += fmt::format(", \"kv_cache_dtype\": {}", Quote(paged.kv_cache_dtype));
   if (!paged.paged_kv_block_size_elements_per_device.empty())
     text += fmt::format(", \"paged_kv_block_size_elements_per_device\": {}",
                         List(paged.paged_kv_block_size_elements_per_device));
@@ -95,29 +101,38 @@ Result<ServingConfig> ReadDocument(const json::Value& document) {
     TESSERA_ASSIGN_OR_RETURN(config.top_k, fields.Int("top_k", 1, kMaxDimension));
   }
   TESSERA_ASSIGN_OR_RETURN(config.attn_dtype, fields.TextOr("attn_dtype", "float16"));
+  bool is_seed = std::ranges::none_of(kNewerKeys, [&](auto key) { return fields.Has(key); });
   if (fields.Has("paged_kv_cache")) {
     TESSERA_ASSIGN_OR_RETURN(const Fields paged, fields.Object("paged_kv_cache"));
     TESSERA_ASSIGN_OR_RETURN(config.paged_kv_cache, ReadPaged(paged, config.attn_dtype));
+    is_seed &= std::ranges::none_of(kNewerPagedKeys, [&](auto key) { return paged.Has(key); });
   }
+  config.generation = is_seed ? ConfigGeneration::kSeed : ConfigGeneration::kCurrent;
   return config;
 }
 
 }  // namespace
 
 std::string WriteServingConfig(const ServingConfig& config) {
+  const bool is_current = config.generation == ConfigGeneration::kCurrent;
   std::string text = fmt::format(
       "{{\"module_name\": {}, \"module_abi_version\": {}, \"max_seq_len\": {}, "
-      "\"attn_head_dim\": {}, \"prefill_batch_sizes\": {}, \"has_prefill_position\": {}, "
-      "\"decode_batch_sizes\": {}, \"transformer_block_count\": {}, "
-      "\"logits_normalization\": {}, \"top_k\": {}",
+      "\"attn_head_dim\": {}, \"prefill_batch_sizes\": {}",
       Quote(config.module_name), config.module_abi_version, config.max_seq_len,
-      config.attn_head_dim, List(config.prefill_batch_sizes), config.has_prefill_position,
-      List(config.decode_batch_sizes), config.transformer_block_count,
-      Quote(config.logits_normalization), config.top_k ? fmt::to_string(*config.top_k) : "null");
+      config.attn_head_dim, List(config.prefill_batch_sizes));
+  if (is_current)
+    text += fmt::format(", \"has_prefill_position\": {}", config.has_prefill_position);
+  text += fmt::format(", \"decode_batch_sizes\": {}, \"transformer_block_count\": {}",
+                      List(config.decode_batch_sizes), config.transformer_block_count);
+  if (is_current)
+    text += fmt::format(", \"logits_normalization\": {}, \"top_k\": {}",
+                        Quote(config.logits_normalization),
+                        config.top_k ? fmt::to_string(*config.top_k) : "null");
   if (config.attn_dtype != "float16")
     text += fmt::format(", \"attn_dtype\": {}", Quote(config.attn_dtype));
   if (config.paged_kv_cache)
-    text += fmt::format(", \"paged_kv_cache\": {}", WritePaged(*config.paged_kv_cache));
+    text += fmt::format(", \"paged_kv_cache\": {}",
+                        WritePaged(*config.paged_kv_cache, config.generation));
   return text + "}";
 }
 

@@ -26,7 +26,16 @@ struct PagedKvCacheConfig {
   bool operator==(const PagedKvCacheConfig&) const = default;
 };
 
+/// Which exporter's keys a file has. A server refuses keys at the top that it does not know, so one
+/// of February 2025 reads kSeed only; later ones read both.
+enum class ConfigGeneration : uint8_t {
+  kSeed,     // 3.2: without has_prefill_position, logits_normalization, top_k, and in the paged
+             // cache kv_cache_dtype and element counts. All of them mean their defaults.
+  kCurrent,  // 3.8
+};
+
 struct ServingConfig {
+  ConfigGeneration generation = ConfigGeneration::kCurrent;
   std::string module_name = "module";
   int64_t module_abi_version = 1;
   int64_t max_seq_len = 0;  // Prompt and output together.
@@ -44,10 +53,13 @@ struct ServingConfig {
 };
 
 /// One line without a newline at its end, keys in the exporter's order, ", " and ": " between
-/// tokens; attn_dtype only when it is not the default, as the exporter does.
+/// tokens; attn_dtype only when it is not the default, as the exporter does. In the shape of its
+/// generation; of kSeed the keys that it lacks must have their defaults, as ReadServingConfig sees
+/// to.
 std::string WriteServingConfig(const ServingConfig& config);
 
-/// Reads what any release of the exporter wrote: absent keys take their defaults.
+/// Reads what any release of the exporter wrote: absent keys take their defaults, and a file with
+/// none of the newer ones is of the older generation.
 /// kInvalidArgument naming the key for an unknown one at the top level (members of paged_kv_cache
 /// that we do not know are ignored, as shortfin does), a wrong type or a value out of range.
 Result<ServingConfig> ReadServingConfig(std::string_view text, std::string_view where);

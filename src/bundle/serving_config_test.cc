@@ -14,7 +14,8 @@ ServingConfig Must(Result<ServingConfig> config) {
 }
 
 TEST(ServingConfig, RewritesTheExportersFilesByteForByte) {
-  for (const char* name : {"smollm2_f16.config.json", "toy_llama.config.json"}) {
+  for (const char* name : {"smollm2_f16.config.json", "toy_llama.config.json",
+                           "tiny2_v3.2.0.config.json", "tiny2_tp2_v3.2.0.config.json"}) {
     const std::string text =
         testing::ReadAll(testing::Shared(std::string("samples/shark/export/") + name));
     ASSERT_FALSE(text.empty());
@@ -25,6 +26,7 @@ TEST(ServingConfig, RewritesTheExportersFilesByteForByte) {
 TEST(ServingConfig, DefaultsWhatOlderExportersLeftOut) {
   const ServingConfig config = Must(ReadServingConfig(
       testing::ReadAll(testing::Shared("samples/shark/export/tiny2_v3.2.0.config.json")), "x"));
+  EXPECT_EQ(config.generation, ConfigGeneration::kSeed);
   EXPECT_EQ(config.logits_normalization, "none");
   EXPECT_FALSE(config.has_prefill_position);
   ASSERT_TRUE(config.paged_kv_cache.has_value());
@@ -38,6 +40,38 @@ TEST(ServingConfig, DefaultsWhatOlderExportersLeftOut) {
   ranks.prefill_batch_sizes = config.prefill_batch_sizes;
   ranks.decode_batch_sizes = config.decode_batch_sizes;
   EXPECT_EQ(ranks, config);
+}
+
+// A server of 3.2 refuses unknown keys at the top and has only these.
+TEST(ServingConfig, TheOlderGenerationHasNoKeyThatItsServerRefuses) {
+  ServingConfig config = Must(ReadServingConfig(
+      testing::ReadAll(testing::Shared("samples/shark/export/toy_llama.config.json")), "x"));
+  EXPECT_EQ(config.generation, ConfigGeneration::kCurrent);
+  config.generation = ConfigGeneration::kSeed;
+  EXPECT_EQ(
+      WriteServingConfig(config),
+      R"({"module_name": "module", "module_abi_version": 1, "max_seq_len": 128, )"
+      R"("attn_head_dim": 32, "prefill_batch_sizes": [1, 4], "decode_batch_sizes": [1, 4, 8], )"
+      R"("transformer_block_count": 3, "paged_kv_cache": {"attention_head_count_kv": 4, )"
+      R"("block_seq_stride": 16, "device_block_count": 64}})");
+}
+
+TEST(ServingConfig, OneNewerKeyMakesAFileOfTheCurrentGeneration) {
+  const auto generation = [](std::string tail) {
+    return Must(ReadServingConfig(
+                    R"({"max_seq_len": 8, "attn_head_dim": 4, "prefill_batch_sizes": [1],
+                        "decode_batch_sizes": [1], "transformer_block_count": 2)" +
+                        tail + "}",
+                    "x"))
+        .generation;
+  };
+  EXPECT_EQ(generation(""), ConfigGeneration::kSeed);
+  EXPECT_EQ(generation(R"(, "top_k": 3)"), ConfigGeneration::kCurrent);
+  EXPECT_EQ(generation(R"(, "has_prefill_position": false)"), ConfigGeneration::kCurrent);
+  EXPECT_EQ(generation(R"(, "logits_normalization": "none")"), ConfigGeneration::kCurrent);
+  EXPECT_EQ(generation(R"(, "paged_kv_cache": {"attention_head_count_kv": 1,
+      "block_seq_stride": 16, "device_block_count": 2, "kv_cache_dtype": "float16"})"),
+            ConfigGeneration::kCurrent);
 }
 
 TEST(ServingConfig, RefusesAnUnknownTopLevelKeyByName) {

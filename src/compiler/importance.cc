@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <numeric>
 
@@ -23,11 +24,17 @@ constexpr std::array<std::string_view WeightNames::*, 7> kLayerMatrices = {
 constexpr std::array<std::string_view WeightNames::*, 2> kModelMatrices = {&WeightNames::embedding,
                                                                            &WeightNames::head};
 
-/// Values of any scale to values with mean 1: sums over rows stay far from float's ends.
+/// Of the mean. An input that the measured text never used still counts a little: a group of such
+/// inputs is fitted as if nothing were known of it, instead of being stored as one constant.
+constexpr double kLeastImportance = 1e-4;
+
+/// Values of any scale to values with mean 1 (but for the least): sums over rows stay far from
+/// float's ends.
 void Normalise(std::vector<float>* values) {
   const double sum = std::accumulate(values->begin(), values->end(), 0.0);
   const double scale = static_cast<double>(values->size()) / sum;  // The reader leaves no zeros.
-  for (float& value : *values) value = static_cast<float>(value * scale);
+  for (float& value : *values)
+    value = static_cast<float>(std::max(value * scale, kLeastImportance));
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ class Importance {
   /// Errors of files and of the reader.
   static Result<std::shared_ptr<const Importance>> Open(const std::filesystem::path& path);
 
-  /// One value for each input, their mean 1; null when the file has none. By GGUF's or Hugging
+  /// One value > 0 for each input, their mean 1; null when the file has none. By GGUF's or Hugging
   /// Face's name; for a tied embedding table also by the head's.
   const std::vector<float>* Find(std::string_view parameter) const;
   const std::filesystem::path& path() const { return path_; }

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "bundle/buffer_bytes.h"
+#include "bundle/program_verify.h"
 #include "kernels/pack.h"
 #include "runtime/limits.h"
 #include "runtime/steps/steps.h"
@@ -16,12 +17,39 @@ namespace {
 using bundle::BufferBytes;
 using bundle::BufferKind;
 
-/// Rows that a step prepares for its matmul, in any form.
-uint64_t PreparedBytes(int64_t rows, int64_t columns) {
-  const uint64_t bytes = std::max(BufferBytes(BufferKind::kFloat, rows, columns),
-                                  BufferBytes(BufferKind::kBFloat16, rows, columns));
-  if (columns % kernels::kBlock != 0) return bytes;  // No int8 form, and no weight wants it.
-  return std::max(bytes, BufferBytes(BufferKind::kQuantised, rows, columns));
+constexpr BufferKind kKinds[] = {BufferKind::kFloat, BufferKind::kBFloat16, BufferKind::kQuantised};
+
+/// Of one form of prepared rows; the next one beside it is aligned as kernels want it.
+uint64_t FormBytes(BufferKind kind, int64_t rows, int64_t columns) {
+  // Columns that are no whole blocks have no int8 form, and no weight wants it.
+  if (kind == BufferKind::kQuantised && columns % kernels::kBlock != 0) return 0;
+  constexpr uint64_t kAlignment = 64;
+  return (BufferBytes(kind, rows, columns) + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+/// Rows that a step prepares for its matmuls, in any form, or in all of them beside each other.
+uint64_t PreparedBytes(int64_t rows, int64_t columns, bool all_forms = false) {
+  uint64_t largest = 0, sum = 0;
+  for (const BufferKind kind : kKinds) {
+    const uint64_t bytes = FormBytes(kind, rows, columns);
+    largest = std::max(largest, bytes);
+    sum += bytes;
+  }
+  return all_forms ? sum : largest;
+}
+
+/// Whether matmuls of one step read different forms of the same rows.
+bool MixesForms(const bundle::Program& program) {
+  const auto kind = [&](bundle::WeightIndex index) {
+    return bundle::InputKind(program.weights[static_cast<size_t>(index)].dtype);
+  };
+  return std::ranges::any_of(program.steps, [&](const bundle::Step& step) {
+    if (const auto* qkv = std::get_if<bundle::QkvStep>(&step.op))
+      return kind(qkv->q.weight) != kind(qkv->k.weight) ||
+             kind(qkv->q.weight) != kind(qkv->v.weight);
+    const auto* gated = std::get_if<bundle::GatedStep>(&step.op);
+    return gated != nullptr && gated->up && kind(gated->gate) != kind(*gated->up);
+  });
 }
 
 bool IsAttention(const bundle::Step& step) {
@@ -61,18 +89,22 @@ Activations Activations::In(std::byte* memory, BufferKind kind, int64_t rows, in
   return view;
 }
 
+void Activations::Add(const Activations& other) {
+  if (other.x != nullptr) {
+    x = other.x;
+    ldx = other.ldx;
+  }
+  if (other.b.values != nullptr) b = other.b;
+  if (other.q.codes != nullptr) q = other.q;
+}
+
 Activations Activations::From(int64_t row, int64_t column) const {
   Activations view = *this;
-  if (kind == BufferKind::kFloat) {
-    view.x += row * ldx + column;
-    return view;
-  }
-  TESSERA_DCHECK(column % kernels::kBlock == 0);
+  if (x != nullptr) view.x += row * ldx + column;
+  TESSERA_DCHECK(column % kernels::kBlock == 0 || (b.values == nullptr && q.codes == nullptr));
   const int64_t block = column / kernels::kBlock;
-  if (kind == BufferKind::kBFloat16) {
-    view.b.values += (block * b.rows + row) * kernels::kBlock;
-    return view;
-  }
+  if (b.values != nullptr) view.b.values += (block * b.rows + row) * kernels::kBlock;
+  if (q.codes == nullptr) return view;
   const int64_t at = block * q.rows + row;
   view.q.codes += at * kernels::kBlock;
   view.q.scales += at;
@@ -151,7 +183,7 @@ std::byte* Executor::BufferMemory(bundle::BufferIndex index, bool gathered) cons
 Status Executor::PlanMemory() {
   const bundle::Dims& d = dims();
   PlanShared();
-  uint64_t prepared = PreparedBytes(max_rows_, d.hidden);
+  uint64_t prepared = PreparedBytes(max_rows_, d.hidden, MixesForms(program_));
   for (const bundle::Buffer& buffer : program_.buffers)
     prepared = std::max(prepared, PreparedBytes(max_rows_, buffer.columns));
   norm_slot_ = arena_.Add(prepared);
@@ -167,7 +199,7 @@ Status Executor::PlanMemory() {
 Status Executor::PlanWorkers() {
   const bundle::Dims& d = dims();
   constexpr int64_t kRows = std::max(kRedundantRows, kStripRows);
-  uint64_t prepared = PreparedBytes(kRows, d.hidden);
+  uint64_t prepared = PreparedBytes(kRows, d.hidden, MixesForms(program_));
   for (const bundle::Buffer& buffer : program_.buffers)
     prepared = std::max(prepared, PreparedBytes(kRows, buffer.columns));
   struct Slots {
@@ -357,24 +389,40 @@ Activations Executor::Input(bundle::BufferIndex index, BufferKind kind, Worker* 
   return result;
 }
 
-Activations Executor::NormInput(bundle::BufferIndex in, const bundle::Norm& norm, BufferKind kind,
+Activations Executor::NormInput(bundle::BufferIndex in, const bundle::Norm& norm,
+                                std::initializer_list<bundle::WeightIndex> readers,
                                 std::span<const int32_t> listed_rows, Worker* worker) {
-  const int64_t hidden = columns(in);
   const bool listed = listed_rows.data() != nullptr && std::ssize(listed_rows) < worker->rows;
   const int64_t rows = listed ? std::ssize(listed_rows) : worker->rows;
-  const bool shared = rows > kRedundantRows && worker->count > 1;
   std::byte* memory = PreparedRows(rows, *worker);
+  Activations all;
+  for (const BufferKind kind : kKinds) {
+    if (std::ranges::none_of(readers, [&](auto index) { return weight(index).input == kind; }))
+      continue;
+    const Activations form = Activations::In(memory, kind, rows, columns(in));
+    NormRows(in, norm, listed ? listed_rows : std::span<const int32_t>(), form, rows, *worker);
+    all.kind = kind;
+    all.Add(form);
+    memory += FormBytes(kind, rows, columns(in));
+  }
+  if (rows > kRedundantRows && worker->count > 1) Barrier(*worker);
+  return all;
+}
 
+void Executor::NormRows(bundle::BufferIndex in, const bundle::Norm& norm,
+                        std::span<const int32_t> listed_rows, const Activations& result,
+                        int64_t rows, const Worker& worker) const {
+  const int64_t hidden = columns(in);
+  const bool shared = rows > kRedundantRows && worker.count > 1;
   kernels::RmsNormArgs args;
   args.weight = weight(norm.weight).vector();
   args.eps = static_cast<float>(norm.eps);
   args.k = hidden;
   args.ldx = hidden;
   args.ld_out = hidden;
-  const Activations result = Activations::In(memory, kind, rows, hidden);
-  const kernels::RmsNormFn run = NormFor(kernels_, kind);
-  const Worker::Range share = shared ? worker->Share(rows) : Worker::Range{0, rows};
-  const float* x = floats(in, *worker);
+  const kernels::RmsNormFn run = NormFor(kernels_, result.kind);
+  const Worker::Range share = shared ? worker.Share(rows) : Worker::Range{0, rows};
+  const float* x = floats(in, worker);
   const auto normalise = [&](int64_t from_row, int64_t to_row, int64_t count) {
     const Activations to = result.From(to_row);
     args.x = x + from_row * hidden;
@@ -385,14 +433,12 @@ Activations Executor::NormInput(bundle::BufferIndex in, const bundle::Norm& norm
     args.out = to.x;
     run(args);
   };
-  if (listed) {
+  if (!listed_rows.empty()) {
     for (int64_t i = share.begin; i < share.end; ++i)
       normalise(listed_rows[static_cast<size_t>(i)], i, 1);
   } else if (share.begin < share.end) {
     normalise(share.begin, share.begin, share.end - share.begin);
   }
-  if (shared) Barrier(*worker);
-  return result;
 }
 
 void Executor::NormFloats(bundle::BufferIndex in, const bundle::Norm& norm,

@@ -39,7 +39,7 @@
 
 namespace tessera::runtime {
 
-/// Rows of activations in one of the forms that matmuls read; a view.
+/// Rows of activations in one of the forms that matmuls read, or in several at once; a view.
 struct Activations {
   bundle::BufferKind kind = bundle::BufferKind::kFloat;
   kernels::QuantisedRows q;
@@ -49,6 +49,8 @@ struct Activations {
 
   /// `memory` as an array of `rows` rows of `columns`.
   static Activations In(std::byte* memory, bundle::BufferKind kind, int64_t rows, int64_t columns);
+  /// The other's form beside those that are here; `kind` stays.
+  void Add(const Activations& other);
   /// The same from row `row` and column `column` on; in forms of blocks a multiple of 32.
   Activations From(int64_t row, int64_t column = 0) const;
 };
@@ -173,10 +175,17 @@ class Executor {
   /// rows.
   Activations Input(bundle::BufferIndex index, bundle::BufferKind kind, Worker* worker);
 
-  /// Normalises the float buffer for a matmul that reads `kind`: the rows at work, or of those the
-  /// rows listed. Every worker calls it; passes a barrier when many rows are shared.
-  Activations NormInput(bundle::BufferIndex in, const bundle::Norm& norm, bundle::BufferKind kind,
+  /// Normalises the float buffer for matmuls with these weights, in each of the forms that they
+  /// read: the rows at work, or of those the rows listed. Every worker calls it; passes a barrier
+  /// when many rows are shared.
+  Activations NormInput(bundle::BufferIndex in, const bundle::Norm& norm,
+                        std::initializer_list<bundle::WeightIndex> readers,
                         std::span<const int32_t> listed_rows, Worker* worker);
+  /// One form of it: this worker's share of `rows` rows to `result`, no barrier. Without a list all
+  /// rows at work.
+  void NormRows(bundle::BufferIndex in, const bundle::Norm& norm,
+                std::span<const int32_t> listed_rows, const Activations& result, int64_t rows,
+                const Worker& worker) const;
 
   /// The same as floats to `out` [rows, columns]; this worker's share of the rows, no barrier.
   void NormFloats(bundle::BufferIndex in, const bundle::Norm& norm,

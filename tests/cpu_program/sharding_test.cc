@@ -123,6 +123,15 @@ TEST_F(Sharding, MixedFormatsBiasesHeadNormsAndATiedEmbeddingGiveTheSameBytes) {
   ExpectSame(Make(config, types), {2, 8});
 }
 
+/// Rows of one step in int8 and in float32 at once.
+TEST_F(Sharding, FormatsThatReadOtherActivationsGiveTheSameBytes) {
+  const TypeOf types = [](const std::string& name, const tensor::Shape& shape) {
+    if (shape.rank() == 1) return DType::kF32;
+    return name.contains("attn_q") || name.contains("gate") ? DType::kF16 : DType::kQ8_0;
+  };
+  ExpectSame(Make(ShardableConfig(), types), {4});
+}
+
 TEST_F(Sharding, UnevenSharesGiveTheSameBytes) {
   model::ModelConfig config = ShardableConfig();
   config.attention.heads = 6;

@@ -139,6 +139,23 @@ TEST_F(Variations, BFloat16BesideOtherFloatsOfTheSameInput) {
   EXPECT_LE(RelativeError(WideSyntheticConfig(), mixed), kBFloat16Error);
 }
 
+// As in files whose makers keep single matrices in floats, and in Q2_K files, whose Q2_K becomes
+// F16 beside values in Q4_K. One step then reads the same rows as int8, as bfloat16 and as float32.
+TEST_F(Variations, FormatsOfEveryFormOfTheSameInput) {
+  const TypeOf in_layer_0 = [](const std::string& name, const tensor::Shape& shape) {
+    if (shape.rank() == 1) return DType::kF32;
+    const bool first = name.find("blk.0.") != std::string::npos;
+    if (name.find("attn_q") != std::string::npos) return first ? DType::kQ4_0 : DType::kF16;
+    if (name.find("attn_k") != std::string::npos) return first ? DType::kBF16 : DType::kQ4_1;
+    if (name.find("attn_v") != std::string::npos) return first ? DType::kF16 : DType::kQ8_0;
+    if (name.find("ffn_gate") != std::string::npos) return first ? DType::kQ8_0 : DType::kBF16;
+    if (name.find("ffn_up") != std::string::npos) return first ? DType::kBF16 : DType::kF32;
+    return DType::kQ8_0;
+  };
+  EXPECT_LE(RelativeError(WideSyntheticConfig(), in_layer_0), kQuantisedError);
+  EXPECT_LE(RelativeError(SyntheticConfig(), in_layer_0), kQuantisedError);
+}
+
 TEST_F(Variations, FloatAndBlockFormatsMixedBetweenLayers) {
   const TypeOf mixed = [](const std::string& name, const tensor::Shape& shape) {
     if (shape.rank() == 1) return DType::kF32;

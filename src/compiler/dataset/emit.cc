@@ -2,13 +2,13 @@
 #include "compiler/dataset/emit.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 
 #include "base/file.h"
 #include "base/ordered_work.h"
 #include "base/topology.h"
+#include "compiler/dataset/draft.h"
 #include "compiler/dataset/gguf_properties.h"
 #include "compiler/dataset/layout.h"
 #include "compiler/dataset/shard_rules.h"
@@ -27,50 +27,6 @@ struct Piece {
   const DatasetEntry* entry = nullptr;
   int64_t first = 0;
   int64_t count = 0;
-};
-
-/// Files under temporary names beside their targets, removed unless they are published.
-class Draft {
- public:
-  explicit Draft(fs::path target) : target_(std::move(target)) {}
-  ~Draft() {
-    std::error_code ignored;
-    for (const auto& [temporary, path] : files_) fs::remove(temporary, ignored);
-  }
-  Draft(const Draft&) = delete;
-  Draft& operator=(const Draft&) = delete;
-
-  /// The temporary name of a file of the set.
-  fs::path Add(const fs::path& path) {
-    const fs::path temporary =
-        path.parent_path() / fmt::format(".{}.{}.tmp", path.filename().string(), ::getpid());
-    files_.emplace_back(temporary, path);
-    return temporary;
-  }
-
-  /// X.irpa last: a set is there when it is. An older X.irpa goes first, since its rank files are
-  /// about to change under it; alone it is replaced at once.
-  Status Publish() {
-    std::error_code error;
-    if (files_.size() > 1) fs::remove(target_, error);
-    if (error) return ErrnoStatus(error.value(), "removing", target_);
-    for (size_t i = files_.size(); i-- > 0;) {
-      fs::rename(files_[i].first, files_[i].second, error);
-      if (error) return ErrnoStatus(error.value(), "renaming", files_[i].second);
-    }
-    RemoveOtherRanks(std::ssize(files_) - 1);
-    return SyncDirectory(target_.has_parent_path() ? target_.parent_path() : fs::path("."));
-  }
-
- private:
-  /// Rank files of an older set with more ranks would only confuse.
-  void RemoveOtherRanks(int64_t ranks) const {
-    std::error_code ignored;
-    while (fs::remove(irpa::RankPath(target_, ranks), ignored)) ++ranks;
-  }
-
-  fs::path target_;
-  std::vector<std::pair<fs::path, fs::path>> files_;
 };
 
 class Emitter {
@@ -173,7 +129,7 @@ Result<DatasetReport> EmitDataset(const model::ModelSource& source, const Datase
   TESSERA_RETURN_IF_ERROR(
       emitter.Prepare(std::move(tensors), properties, options.ranks, &report.notes));
   if (progress) progress({kDatasetStage, 0, 0});
-  Draft draft(options.path);
+  DatasetDraft draft(options.path);
   for (size_t i = 0; i < emitter.files(); ++i) {
     const fs::path path =
         i == 0 ? options.path : irpa::RankPath(options.path, static_cast<int64_t>(i) - 1);

@@ -7,7 +7,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
+#include "base/file.h"
 #include "base/hash.h"
+#include "compiler/dataset/draft.h"
 #include "compiler/dataset/shard_rules.h"
 #include "formats/irpa/dataset.h"
 #include "model/open.h"
@@ -77,6 +81,53 @@ TEST(EmitDataset, ImportsARealGgufAsSharktankDoes) {
   const json::Value expected = testing::ReadJson(Sample("smollm2_q4_1.layout.excerpt.json"));
   EXPECT_EQ(fs::file_size(path), static_cast<uint64_t>(expected.at("size").as_int64()));
   EXPECT_EQ(Sha256Hex(AsBytes(ReadAll(path))), expected.at("sha256").as_string().c_str());
+}
+
+void Touch(const fs::path& path) {
+  ASSERT_TRUE(WriteFileAtomic(path, "x").ok());
+}
+
+TEST(EmitDataset, RemovesWhatAKilledWriterOfTheSameDatasetLeft) {
+  TempDir folder;
+  for (const std::string_view stale : {".tiny.irpa.4711.tmp", ".tiny.rank12.irpa.4711.tmp"})
+    Touch(folder.path() / stale);
+  const std::vector<std::string_view> others = {
+      ".other.irpa.4711.tmp", ".tiny.irpa.tmp",           ".tiny.irpa.x.tmp",
+      ".tiny..1.tmp",         ".tiny.rank.irpa.4711.tmp", "tiny.irpa.4711.tmp",
+      ".tiny.irpa.4711",      ".tiny.4711.tmp",           ".tiny.rank1x.irpa.4711.tmp"};
+  for (const std::string_view other : others) Touch(folder.path() / other);
+  MustEmit(MustOpen(Sample("tiny2.irpa")), folder.path() / "tiny.irpa");
+  EXPECT_EQ(FilesIn(folder.path()), others.size() + 1);
+  for (const std::string_view other : others) EXPECT_TRUE(fs::exists(folder.path() / other));
+}
+
+TEST(EmitDataset, LeavesTheFilesOfAWriterAtWork) {
+  TempDir folder;
+  const fs::path mine = folder.path() / ".tiny.irpa.4711.tmp";
+  {
+    DatasetDraft at_work(folder.path() / "tiny.irpa");
+    Touch(mine);
+    MustEmit(MustOpen(Sample("tiny2.irpa")), folder.path() / "tiny.irpa");
+    EXPECT_TRUE(fs::exists(mine));
+  }
+  MustEmit(MustOpen(Sample("tiny2.irpa")), folder.path() / "tiny.irpa");
+  EXPECT_FALSE(fs::exists(mine));
+}
+
+TEST(EmitDataset, RefusesMetadataThatJsonHasNoNumberFor) {
+  TempDir folder;
+  model::ModelSource source = MustOpen(TestData("SmolLM2-135M-Instruct.Q4_1.gguf"));
+  formats::SourceFile file = source.index.files().front();
+  ASSERT_TRUE(file.metadata.Add("x", std::vector<float>{1, -HUGE_VALF}).ok());
+  formats::ParameterIndex index;
+  index.AddFile(std::move(file));
+  for (const formats::ParameterEntry& entry : source.index.entries())
+    ASSERT_TRUE(index.Add(entry).ok());
+  source.index = std::move(index);
+  const auto report = EmitDataset(source, {folder.path() / "x.irpa", 1});
+  ASSERT_FALSE(report.has_value());
+  EXPECT_THAT(report.error().ToString(), HasSubstr("'x': is -inf"));
+  EXPECT_EQ(FilesIn(folder.path()), 0u);
 }
 
 TEST(EmitDataset, RefusesRanksThatDoNotDivideAndLeavesNothing) {

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "base/utf8.h"
 #include "formats/irpa/dataset.h"
 #include "model/dataset_properties.h"
@@ -20,6 +22,8 @@ Result<json::Value> ToJson(const T& value) {
     if (!IsUtf8(value)) return Fail(InvalidArgument("is no valid UTF-8"));
     return json::Value(value);
   } else if constexpr (std::is_floating_point_v<T>) {
+    if (!std::isfinite(value))
+      return Fail(InvalidArgument(fmt::format("is {}, which JSON has no number for", value)));
     return json::Value(static_cast<double>(value));
   } else {
     return json::Value(value);

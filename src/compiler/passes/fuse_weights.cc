@@ -46,7 +46,7 @@ class Fuser {
     }
     TESSERA_ASSIGN_OR_RETURN(m_.weights.final_norm,
                              AddVector("final_norm", model.final_norm.weight));
-    TESSERA_ASSIGN_OR_RETURN(m_.weights.head, AddMatrix("head", {model.head.weight}));
+    TESSERA_ASSIGN_OR_RETURN(m_.weights.head, AddMatrix("head", model.head.weight));
     if (tied) m_.weights.embedding = m_.weights.head;
     return {};
   }
@@ -56,11 +56,11 @@ class Fuser {
     TESSERA_ASSIGN_OR_RETURN(weights->attention_norm,
                              AddVector(Name("attn_norm"), layer.attention_norm.weight));
     TESSERA_RETURN_IF_ERROR(FuseQkv(layer, weights));
-    TESSERA_ASSIGN_OR_RETURN(weights->output, AddMatrix(Name("attn_out"), {layer.output.weight}));
+    TESSERA_ASSIGN_OR_RETURN(weights->output, AddMatrix(Name("attn_out"), layer.output.weight));
     TESSERA_ASSIGN_OR_RETURN(weights->output_bias, AddBias(Name("attn_out_bias"), layer.output));
     TESSERA_ASSIGN_OR_RETURN(weights->ffn_norm, AddVector(Name("ffn_norm"), layer.ffn_norm.weight));
     TESSERA_RETURN_IF_ERROR(FuseGateUp(layer, weights));
-    TESSERA_ASSIGN_OR_RETURN(weights->down, AddMatrix(Name("down"), {layer.down.weight}));
+    TESSERA_ASSIGN_OR_RETURN(weights->down, AddMatrix(Name("down"), layer.down.weight));
     PadDown(weights->down);
     TESSERA_ASSIGN_OR_RETURN(weights->down_bias, AddBias(Name("down_bias"), layer.down));
     return {};
@@ -71,17 +71,15 @@ class Fuser {
     if (layer.join_qkv) {
       TESSERA_ASSIGN_OR_RETURN(const auto pieces,
                                PiecesOf({layer.q.weight, layer.k.weight, layer.v.weight}));
-      TESSERA_ASSIGN_OR_RETURN(const WeightIndex fused,
-                               AddPieces(Name("qkv"), pieces, QkvRuns(pieces, a)));
+      const WeightIndex fused = AddPieces(Name("qkv"), pieces, QkvRuns(pieces, a));
       const int64_t kv_row = a.heads * a.head_dim;
       weights->q = {fused, 0, a.head_dim};
       weights->k = {fused, kv_row, 2 * a.head_dim};
       weights->v = {fused, kv_row + a.head_dim, 2 * a.head_dim};
     } else {
-      const std::vector<std::string> all = {layer.q.weight, layer.k.weight, layer.v.weight};
-      TESSERA_ASSIGN_OR_RETURN(const WeightIndex qi, AddMatrix(Name("q"), layer.q.weight, all));
-      TESSERA_ASSIGN_OR_RETURN(const WeightIndex ki, AddMatrix(Name("k"), layer.k.weight, all));
-      TESSERA_ASSIGN_OR_RETURN(const WeightIndex vi, AddMatrix(Name("v"), layer.v.weight, all));
+      TESSERA_ASSIGN_OR_RETURN(const WeightIndex qi, AddMatrix(Name("q"), layer.q.weight));
+      TESSERA_ASSIGN_OR_RETURN(const WeightIndex ki, AddMatrix(Name("k"), layer.k.weight));
+      TESSERA_ASSIGN_OR_RETURN(const WeightIndex vi, AddMatrix(Name("v"), layer.v.weight));
       weights->q = {qi, 0, a.head_dim};
       weights->k = {ki, 0, a.head_dim};
       weights->v = {vi, 0, a.head_dim};
@@ -130,9 +128,8 @@ class Fuser {
     TESSERA_ASSIGN_OR_RETURN(auto pieces, PiecesOf({layer.gate.weight, layer.up.weight}));
     for (Piece& piece : pieces) PadRows(&piece);
     if (!layer.join_gate_up) {
-      const std::vector<std::string> all = {layer.gate.weight, layer.up.weight};
-      weights->gate = AddMatrix(Name("gate"), pieces[0], all);
-      weights->up = AddMatrix(Name("up"), pieces[1], all);
+      weights->gate = AddPieces(Name("gate"), {pieces[0]}, pieces[0].order);
+      weights->up = AddPieces(Name("up"), {pieces[1]}, pieces[1].order);
       return {};
     }
     RowRuns runs;
@@ -141,7 +138,7 @@ class Fuser {
       Append(&runs, Slice(pieces[0].order, row, kernels::kGroupRows), 0);
       Append(&runs, Slice(pieces[1].order, row, kernels::kGroupRows), 1);
     }
-    TESSERA_ASSIGN_OR_RETURN(weights->gate, AddPieces(Name("gate_up"), pieces, std::move(runs)));
+    weights->gate = AddPieces(Name("gate_up"), pieces, std::move(runs));
     return {};
   }
 
@@ -217,12 +214,8 @@ class Fuser {
     return std::ssize(m_.program.weights) - 1;
   }
 
-  Result<WeightIndex> AddPieces(std::string entry, const std::vector<Piece>& pieces, RowRuns runs) {
-    return AddPieces(std::move(entry), FormatOf(pieces[0].entry->name), pieces, std::move(runs));
-  }
-
-  WeightIndex AddPieces(std::string entry, const WeightFormat& format,
-                        const std::vector<Piece>& pieces, RowRuns runs) {
+  WeightIndex AddPieces(std::string entry, const std::vector<Piece>& pieces, RowRuns runs) {
+    const WeightFormat& format = FormatOf(pieces[0].entry->name);
     Weight weight;
     weight.entry = std::move(entry);
     weight.layout = WeightLayout::kPacked8;
@@ -234,30 +227,9 @@ class Fuser {
     return Push(std::move(weight), pieces, std::move(runs));
   }
 
-  Result<WeightIndex> AddMatrix(std::string entry, const std::vector<std::string>& names) {
-    TESSERA_ASSIGN_OR_RETURN(const auto pieces, PiecesOf(names));
-    RowRuns runs = pieces[0].order;
-    return AddPieces(std::move(entry), pieces, std::move(runs));
-  }
-
-  /// A matrix that reads the same rows as `beside`. BF16 reads bfloat16, F16 and F32 read float32:
-  /// where they meet, BF16 is stored as F32, which holds it exactly.
-  Result<WeightIndex> AddMatrix(std::string entry, const std::string& name,
-                                const std::vector<std::string>& beside) {
+  Result<WeightIndex> AddMatrix(std::string entry, const std::string& name) {
     TESSERA_ASSIGN_OR_RETURN(const Piece piece, PieceOf(name));
-    return AddMatrix(std::move(entry), piece, beside);
-  }
-
-  WeightIndex AddMatrix(std::string entry, const Piece& piece,
-                        const std::vector<std::string>& beside) {
-    WeightFormat format = FormatOf(piece.entry->name);
-    for (const std::string& other : beside) {
-      const WeightFormat& neighbour = FormatOf(other);
-      if (format.dtype == DType::kBF16 &&
-          (neighbour.dtype == DType::kF16 || neighbour.dtype == DType::kF32))
-        format = {DType::kF32, "converted from BF16"};
-    }
-    return AddPieces(std::move(entry), format, {piece}, piece.order);
+    return AddPieces(std::move(entry), {piece}, piece.order);
   }
 
   Result<WeightIndex> AddVectorPieces(std::string entry, const std::vector<Piece>& pieces,

@@ -31,9 +31,9 @@ Status Add(std::string_view name, std::span<const float> sums, float calls, Impo
     if (!std::isfinite(means[i]))
       return InvalidArgument(fmt::format("matrix {}: input {} is {} over {} calls, no finite mean",
                                          Printable(name), i, sums[i], calls));
-    total += double{sums[i]};
+    total += double{means[i]};
   }
-  if (total == 0) return {};
+  if (total == 0) return {};  // Never called, or too little to tell inputs apart.
   if (!all->emplace(name, std::move(means)).second)
     return InvalidArgument(fmt::format("matrix {} occurs twice", Printable(name)));
   return {};

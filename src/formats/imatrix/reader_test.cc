@@ -92,6 +92,15 @@ TEST(Imatrix, ReadsTheGgufForm) {
   EXPECT_THAT(all->at("experts"), ElementsAre(1, 2, 3, 4));
 }
 
+// What is left must have a sum that can be divided by.
+TEST(Imatrix, LeavesOutAMatrixWhoseMeansVanish) {
+  const float least = std::numeric_limits<float>::denorm_min();
+  const auto all = Parse(OldFile(2).Matrix("tiny", 4, {least, 0}).Matrix("a", 1, {1}).bytes(), "f");
+  ASSERT_TRUE(all.has_value()) << all.error().ToString();
+  EXPECT_EQ(all->count("tiny"), 0U);
+  EXPECT_EQ(all->count("a"), 1U);
+}
+
 TEST(Imatrix, EveryCutOfAFileIsRefusedOrWhole) {
   const OldFile file =
       OldFile(2).Matrix("first", 1, {1, 2}).Matrix("second", 1, {3}).Number(4).Text("set");

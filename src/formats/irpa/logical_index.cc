@@ -223,12 +223,14 @@ class LogicalOpener {
                                        tensor.shape.ToString()));
   }
 
-  /// The shard's shape but for the dimension that is split; what it has there is added up above.
+  /// The tensor's shape but for the dimension that is split, if one is; what it has there is added
+  /// up above.
   static Status CheckShard(const LogicalTensor& tensor, const ParameterEntry& shard) {
+    const int64_t split = tensor.type_name == kSplitTensor ? tensor.shard_dim : -1;
     bool fits = shard.shape.rank() == tensor.shape.rank();
     for (int dim = 0; fits && dim < tensor.shape.rank(); ++dim)
       fits = shard.shape[dim] == tensor.shape[dim] ||
-             (dim == tensor.shard_dim && shard.shape[dim] <= tensor.shape[dim]);
+             (dim == split && shard.shape[dim] <= tensor.shape[dim]);
     if (fits) return {};
     return InvalidArgument(fmt::format("shard {} has shape {}, which is no part of {}", shard.name,
                                        shard.shape.ToString(), tensor.shape.ToString()));

@@ -193,6 +193,9 @@ TEST(LogicalIndex, RefusesWhatDoesNotFitByName) {
   EXPECT_THAT(open(Shards(kSplitTensor, {2, 3}, 1)), HasSubstr("shard 1 is F16, shard 0 F32"));
   EXPECT_THAT(open(Shards(kSplitTensor, {2, 4}, 0)), HasSubstr("is no part of [2,4]"));
   EXPECT_THAT(open(Shards(kSplitTensor, {2, 9}, 2)), HasSubstr("shard_dim 2"));
+  // Sums have no part that one shard leaves out, whatever the description says of a dimension.
+  for (const int64_t dim : {0, 1})
+    EXPECT_THAT(open(Shards(kUnreducedTensor, {4, 3}, dim)), HasSubstr("is no part of [4,3]"));
   EXPECT_THAT(open(Shards("DynamicScaledQuantizer", {2, 2}, -1)),
               HasSubstr("DynamicScaledQuantizer"));
   EXPECT_THAT(open({{"type_name", "PrimitiveTensor"}, {"raw_tensors", json::Object{{"", "x"}}}}),

@@ -63,8 +63,8 @@ void RunTile(const Executor& ex, const GatedStep& step, const Activations& in, c
 }  // namespace
 
 void RunOp(Executor& ex, const GatedStep& step, Worker* worker) {
-  const bundle::BufferKind input = ex.weight(step.gate).input;
-  const Activations in = ex.NormInput(step.in, step.norm, input, {}, worker);
+  const Activations in =
+      ex.NormInput(step.in, step.norm, {step.gate, step.up.value_or(step.gate)}, {}, worker);
   const int64_t unit = UnitColumns(ex, step);
   const int64_t units = ex.columns(step.out) / unit;
   const int64_t rows = worker->rows;

@@ -24,7 +24,7 @@ void RunOp(Executor& ex, const bundle::HeadStep& step, Worker* worker) {
   const std::span<const int32_t> wanted = ex.rows().logit_rows();
   if (wanted.empty()) return;
   const BoundWeight& weight = ex.weight(step.weight);
-  const Activations in = ex.NormInput(step.in, step.norm, weight.input, wanted, worker);
+  const Activations in = ex.NormInput(step.in, step.norm, {step.weight}, wanted, worker);
   if (ex.rows().wants_hidden())
     ex.NormFloats(step.in, step.norm, wanted, ex.hidden_data(), *worker);
   const int64_t vocabulary = ex.dims().vocab_size;

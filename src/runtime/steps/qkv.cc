@@ -167,8 +167,8 @@ int64_t FirstUnit(const bundle::Dims& dims, int worker, int workers) {
 
 void RunOp(Executor& ex, const QkvStep& step, Worker* worker) {
   const bundle::Dims& dims = ex.dims();
-  const bundle::BufferKind input = ex.weight(step.q.weight).input;
-  const Activations in = ex.NormInput(step.in, step.norm, input, {}, worker);
+  const Activations in =
+      ex.NormInput(step.in, step.norm, {step.q.weight, step.k.weight, step.v.weight}, {}, worker);
   const auto share_of = [&](int owner) {
     return Worker::Range{FirstUnit(dims, owner, worker->count),
                          FirstUnit(dims, owner + 1, worker->count)};
