@@ -126,6 +126,10 @@ void AddCompile(CLI::App* app, Context* context) {
   verb->add_option("--emit-dataset", options->load.emit_dataset,
                    "Also write the weights as a dataset that sharktank reads: FILE.irpa, or a "
                    "folder; of several ranks FILE.rank0.irpa, ... beside it");
+  verb->add_flag(
+      "--use-hf", options->load.use_hf,
+      "A dataset's q and k are in Hugging Face's order (rotary pairs half a head apart), "
+      "whatever its rope.interleave_emb says");
   verb->add_option("--quantize", compile.quantize,
                    "What float matrices become: none, q8_0, q6_k, q4_1, q4_k, q4_0, or auto: the "
                    "finest that fits into memory with its KV cache")

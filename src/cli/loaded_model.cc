@@ -202,6 +202,9 @@ Result<compiler::CompileReport> UseBundle(const std::string& folder, const LoadO
         "instead",
         folder,
         manifest.source.repository.empty() ? "the repository" : manifest.source.repository)));
+  if (options.use_hf && !manifest.options.contains("use_hf"))
+    return Fail(FailedPrecondition(
+        fmt::format("--use-hf is said of a dataset, and {} is a bundle", folder)));
   if (options.compile.redo != compiler::CompileOptions::Redo::kNothing)
     return Fail(FailedPrecondition(fmt::format(
         "--ensure-export and --ensure-compile make a bundle again from its repository, and {} is a "
@@ -295,7 +298,8 @@ Result<compiler::CompileReport> EnsureBundle(const LoadOptions& options,
   if (resolved.kind == ModelKind::kBundle) return UseBundle(resolved.path, options);
   TESSERA_ASSIGN_OR_RETURN(const std::filesystem::path cache, CacheFolder(options.cache_dir));
   RememberHashes(resolved, bundle::HashMemo(cache));
-  TESSERA_ASSIGN_OR_RETURN(const model::ModelSource source, model::OpenModel(resolved.path));
+  TESSERA_ASSIGN_OR_RETURN(model::ModelSource source, model::OpenModel(resolved.path));
+  if (options.use_hf) TESSERA_RETURN_IF_ERROR(model::UseHfOrder(&source).WithContext("--use-hf"));
   for (const std::string& warning : source.warnings) Note("warning: {}\n", warning);
   if (options.runs_here) {
     TESSERA_ASSIGN_OR_RETURN(const kernels::KvType kv_type, KvTypeOf(options.kv_dtype));

@@ -48,6 +48,7 @@ struct LoadOptions {
   std::string kv_dtype = "f16";  // As KvTypeOf.
   int64_t max_rows = 512;        // Tokens of one step.
   std::string imatrix;           // File that weighs errors of quantising; empty: none.
+  bool use_hf = false;           // model::UseHfOrder.
   bool certify = true;           // Measure parity where weights were rounded.
   bool verify = false;           // Check the hash of the parameters, too.
   bool runs_here = false;        // Refuse, before compiling, what this machine cannot hold.

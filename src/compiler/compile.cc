@@ -325,6 +325,7 @@ Result<BundleId> MakeBundleId(const CompileInput& input, const CompileOptions& o
     id.options[std::string(bundle::kQuantiserOption)] = kQuantiserVersion;
   if (options.tensor_parallel > 1 && options.allow_uneven)
     id.options[std::string(bundle::kAllowUnevenOption)] = "true";
+  if (input.source->use_hf_order) id.options["use_hf"] = "true";
   if (!input.tokenizer_version.empty()) id.options["tokenizer"] = input.tokenizer_version;
   if (!options.disabled_passes.empty())  // Absent otherwise: ordinary keys do not know of it.
     id.options["disabled_passes"] = fmt::format("{}", fmt::join(options.disabled_passes, ","));

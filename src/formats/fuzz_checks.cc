@@ -28,9 +28,15 @@ void CheckShowable(const ParameterIndex& index) {
   for (const ParameterEntry& entry : index.entries()) {
     TESSERA_CHECK(index.Find(entry.name) != nullptr);
     if (entry.bytes > kMaxDumpBytes) continue;
-    TESSERA_CHECK(DumpBytes(index, entry, read).ok());
+    // Makers may find that their sources hold what their format does not (plane_blocks.h).
+    const auto refused = [&](const Status& status) {
+      return entry.rows != nullptr && status.code() == Code::kDataLoss;
+    };
+    const Status dumped = DumpBytes(index, entry, read);
+    TESSERA_CHECK(dumped.ok() || refused(dumped));
     const Status status = DumpFloats(index, entry, read);
-    TESSERA_CHECK(status.ok() || status.code() == Code::kUnimplemented || !entry.is_tensor);
+    TESSERA_CHECK(status.ok() || status.code() == Code::kUnimplemented || !entry.is_tensor ||
+                  refused(status));
   }
   // The sum is used, so that no read is optimised away.
   TESSERA_CHECK(sum + 1 != 0 || sum == ~0u);

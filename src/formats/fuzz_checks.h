@@ -7,7 +7,8 @@
 
 namespace tessera::formats {
 
-/// CHECKs that the index can be described as text and JSON and that every range can be read.
+/// CHECKs that the index can be described as text and JSON and that every range can be read, or, of
+/// made rows, is refused as data that does not hold together.
 void CheckShowable(const ParameterIndex& index);
 
 }  // namespace tessera::formats

@@ -129,7 +129,7 @@ Result<DatasetProperties> ReadDatasetProperties(const json::Object& properties) 
                            json::NeedString(properties, "general.architecture"));
   TESSERA_ASSIGN_OR_RETURN(const std::string schema, json::GetString(properties, "schema", ""));
   const std::string prefix = architecture + ".";
-  const std::string interleave = prefix + "rope.interleave_emb";
+  const std::string interleave = prefix + std::string(kInterleaveKey);
   for (const auto& [key, value] : properties) {
     if (key == interleave || key == prefix + "attention.head_dim" || value.is_null()) continue;
     TESSERA_ASSIGN_OR_RETURN(std::optional<MetadataValue> typed, ValueOf(key, value));

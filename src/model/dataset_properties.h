@@ -19,6 +19,9 @@ namespace tessera::model {
 /// rules lack that tensor.
 inline constexpr std::string_view kRopeDivisorsKey = "tessera.rope_freqs";
 
+/// Behind the architecture and a dot: whether rotary pairs are neighbours.
+inline constexpr std::string_view kInterleaveKey = "rope.interleave_emb";
+
 struct DatasetProperties {
   /// GGUF keys; empty when `hf_config` is set.
   formats::Metadata metadata;

@@ -68,6 +68,24 @@ Status OpenDataset(const fs::path& folder, ModelSource& source) {
   return {};
 }
 
+Status UseHfOrder(ModelSource* source) {
+  constexpr std::string_view kArchitecture = "general.architecture";
+  const json::Value* architecture = source->dataset_properties == nullptr
+                                        ? nullptr
+                                        : json::Find(*source->dataset_properties, kArchitecture);
+  if (architecture == nullptr || !architecture->is_string())
+    return InvalidArgument(
+        fmt::format("{} is no dataset whose properties say in which order rotary pairs are",
+                    source->path.string()));
+  json::Object properties = *source->dataset_properties;
+  properties[fmt::format("{}.{}", std::string_view(architecture->get_string()), kInterleaveKey)] =
+      false;
+  source->dataset_properties = std::make_shared<const json::Object>(std::move(properties));
+  source->config.rope.style = graph::RopeStyle::kHalf;
+  source->use_hf_order = true;
+  return {};
+}
+
 Result<formats::ParameterIndex> DatasetMetadata(const formats::ParameterIndex& archive) {
   TESSERA_ASSIGN_OR_RETURN(const formats::irpa::Dataset dataset,
                            formats::irpa::ReadDataset(archive));

@@ -60,9 +60,11 @@ TEST(DatasetSource, ToyLlamaHasTheLogitsOfItsExportedModule) {
   EXPECT_EQ(source.config.attention.head_dim, 32);
   EXPECT_EQ(source.config.rope.style, graph::RopeStyle::kInterleaved);
   EXPECT_EQ(source.warnings.size(), 1u);  // It has no tokenizer.
-  // The sample's module was exported with the rotation of Hugging Face, against the property: its
-  // MLIR cuts q and k into elements 0 to 15 and 16 to 31.
-  source.config.rope.style = graph::RopeStyle::kHalf;
+  // The sample's module was exported with --use-hf, against the property: its MLIR cuts q and k
+  // into elements 0 to 15 and 16 to 31.
+  ASSERT_TRUE(UseHfOrder(&source).ok());
+  EXPECT_EQ(source.config.rope.style, graph::RopeStyle::kHalf);
+  EXPECT_FALSE(source.dataset_properties->at("llama.rope.interleave_emb").get_bool());
   std::vector<int32_t> tokens;
   for (int32_t id = 1; id <= 20; ++id) tokens.push_back(id);
   const std::vector<double> logits = Logits(source, tokens);
@@ -83,6 +85,14 @@ TEST(DatasetSource, ToyLlamaHasTheLogitsOfItsExportedModule) {
     }
     EXPECT_LT(std::sqrt(error / size), 0.05) << "row " << row;
   }
+}
+
+TEST(DatasetSource, OnlyADatasetHasAnOrderToOverride) {
+  ModelSource source = MustOpen(Shared("fixtures/tiny_llama/hf"));
+  const model::ModelConfig before = source.config;
+  EXPECT_EQ(UseHfOrder(&source).code(), Code::kInvalidArgument);
+  EXPECT_EQ(source.config, before);
+  EXPECT_FALSE(source.use_hf_order);
 }
 
 TEST(DatasetSource, RanksGiveWhatTheyWereCutFrom) {

@@ -91,6 +91,7 @@ struct ModelSource {
   std::vector<RepositoryFile> files;
   /// The properties of a sharktank dataset; null for other sources.
   std::shared_ptr<const json::Object> dataset_properties;
+  bool use_hf_order = false;  // UseHfOrder() was called.
   /// Things a user should hear, one sentence each: a clamp, a key without effect on a default.
   std::vector<std::string> warnings;
 };
@@ -99,5 +100,11 @@ struct ModelSource {
 /// (named), kInvalidArgument for a damaged or contradictory file, kResourceExhausted past
 /// limits.h.
 Result<ModelSource> OpenModel(const std::filesystem::path& path);
+
+/// Takes q and k of a dataset to be in the order of Hugging Face (rotary pairs half a head apart),
+/// whatever its property rope.interleave_emb says, and makes the property say so. What sharktank's
+/// exporter does for `--use-hf`: datasets exist whose modules were exported with it.
+/// kInvalidArgument for a source that is no dataset with GGUF keys.
+Status UseHfOrder(ModelSource* source);
 
 }  // namespace tessera::model

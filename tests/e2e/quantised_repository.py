@@ -69,8 +69,9 @@ def meaning(codes, scales, zeros, group_of):
 
 
 def gptq(name, weight, out, *, bits, group, symmetric, act_order=False, v2=False):
-    codes, scales, zeros = quantise(weight, bits, group, symmetric)
     columns = weight.shape[1]
+    group = group or columns
+    codes, scales, zeros = quantise(weight, bits, group, symmetric)
     group_of = np.arange(columns) // group
     if act_order:
         group_of = np.random.default_rng(7).permutation(group_of)
@@ -96,14 +97,28 @@ def awq(name, weight, out, *, group):
     return meaning(codes, scales, zeros, np.arange(weight.shape[1]) // group)
 
 
-def compressed(name, weight, out, *, bits, group, symmetric):
+def compressed(name, weight, out, *, bits, group, symmetric, act_order=None):
+    """`act_order`: "group" permutes the columns' groups, "unset" leaves the writer's -1."""
+    columns = weight.shape[1]
+    group = group or columns
     codes, scales, zeros = quantise(weight, bits, group, symmetric)
+    group_of = np.arange(columns) // group
+    if act_order == "group":
+        group_of = np.random.default_rng(7).permutation(group_of)
+    if act_order:
+        stored = group_of if act_order == "group" else np.full(columns, -1)
+        out[f"{name}.weight_g_idx"] = stored.astype(np.int32)
     out[f"{name}.weight_packed"] = pack_words(codes, bits)
     out[f"{name}.weight_scale"] = scales
     out[f"{name}.weight_shape"] = np.array(weight.shape, np.int64)
     if not symmetric:
         out[f"{name}.weight_zero_point"] = np.ascontiguousarray(pack_words(zeros.T, bits).T)
-    return meaning(codes, scales, zeros, np.arange(weight.shape[1]) // group)
+    return meaning(codes, scales, zeros, group_of)
+
+
+def compressed_config(fmt, **weights):
+    return {"quant_method": "compressed-tensors", "format": fmt, "ignore": ["lm_head"],
+            "config_groups": {"group_0": {"targets": ["Linear"], "weights": weights}}}
 
 
 def e4m3(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -133,7 +148,7 @@ def fp8(name, weight, out, *, scale_shape, block=None):
         scales = (np.abs(weight).max(1 if per_row else None, keepdims=True) / 448)
         scales = scales.astype(np.float32)
         spread = np.broadcast_to(scales, weight.shape)
-        scales = scales if per_row else scales.reshape(())
+        scales = scales if per_row else scales.reshape(() if scale_shape == "tensor" else (1,))
     codes, numbers = e4m3(weight / spread)
     out[f"{name}.weight"] = codes  # The dtype is set in the header below.
     out[f"{name}.weight_scale_inv" if block else f"{name}.weight_scale"] = scales
@@ -159,23 +174,36 @@ METHODS = {
     "awq": (awq, dict(group=32),
             {"quant_method": "awq", "bits": 4, "group_size": 32, "zero_point": True,
              "version": "gemm"}),
+    "gptq4_channel": (gptq, dict(bits=4, group=None, symmetric=True),
+                      {"quant_method": "gptq", "bits": 4, "group_size": -1, "sym": True}),
+    "gptq8_zeros": (gptq, dict(bits=8, group=32, symmetric=False, v2=True),
+                    {"quant_method": "gptq", "bits": 8, "group_size": 32, "sym": False,
+                     "checkpoint_format": "gptq_v2"}),
     "compressed4": (compressed, dict(bits=4, group=32, symmetric=True),
-                    {"quant_method": "compressed-tensors", "format": "pack-quantized",
-                     "config_groups": {"group_0": {"targets": ["Linear"], "weights": {
-                         "num_bits": 4, "type": "int", "symmetric": True, "strategy": "group",
-                         "group_size": 32}}}, "ignore": ["lm_head"]}),
+                    compressed_config("pack-quantized", num_bits=4, type="int", symmetric=True,
+                                      strategy="group", group_size=32)),
     "compressed4_zeros": (compressed, dict(bits=4, group=64, symmetric=False),
-                          {"quant_method": "compressed-tensors", "format": "pack-quantized",
-                           "config_groups": {"group_0": {"targets": ["Linear"], "weights": {
-                               "num_bits": 4, "type": "int", "symmetric": False,
-                               "strategy": "group", "group_size": 64}}}, "ignore": ["lm_head"]}),
+                          compressed_config("pack-quantized", num_bits=4, type="int",
+                                            symmetric=False, strategy="group", group_size=64)),
+    "compressed4_act_order": (compressed, dict(bits=4, group=32, symmetric=True, act_order="group"),
+                              compressed_config("pack-quantized", num_bits=4, type="int",
+                                                symmetric=True, strategy="group", group_size=32,
+                                                actorder="group")),
+    "compressed4_unset": (compressed, dict(bits=4, group=32, symmetric=True, act_order="unset"),
+                          compressed_config("pack-quantized", num_bits=4, type="int",
+                                            symmetric=True, strategy="group", group_size=32,
+                                            actorder="weight")),
+    "compressed8": (compressed, dict(bits=8, group=None, symmetric=True),
+                    compressed_config("pack-quantized", num_bits=8, type="int", symmetric=True,
+                                      strategy="channel", group_size=None)),
     "fp8_tensor": (fp8, dict(scale_shape="tensor"),
                    {"quant_method": "fp8", "activation_scheme": "static"}),
+    "fp8_tensor_compressed": (fp8, dict(scale_shape="one"),
+                              compressed_config("float-quantized", num_bits=8, type="float",
+                                                symmetric=True, strategy="tensor")),
     "fp8_row": (fp8, dict(scale_shape="row"),
-                {"quant_method": "compressed-tensors", "format": "float-quantized",
-                 "config_groups": {"group_0": {"targets": ["Linear"], "weights": {
-                     "num_bits": 8, "type": "float", "symmetric": True,
-                     "strategy": "channel"}}}, "ignore": ["lm_head"]}),
+                compressed_config("float-quantized", num_bits=8, type="float", symmetric=True,
+                                  strategy="channel")),
     "fp8_block": (fp8, dict(scale_shape="block", block=48),
                   {"quant_method": "fp8", "fmt": "e4m3", "weight_block_size": [48, 48]}),
 }

@@ -42,6 +42,21 @@ def test_a_dataset_is_written_again_with_sharktanks_bytes(folder: Path, name: st
     run("compile", out, "--cache-dir", folder / "cache")
 
 
+def test_a_dataset_whose_property_lies_about_its_pairs_is_read_as_the_exporter_read_it(folder: Path) -> None:
+    toy, cache = folder / "toy_llama.irpa", folder / "cache"
+    said, _ = run("compile", toy, "--cache-dir", cache)
+    meant, _ = run("compile", toy, "--use-hf", "--cache-dir", cache, "--emit-dataset", folder / "mended.irpa")
+    assert said != meant
+    # Only the property differs, and without the flag the mended dataset is what the flag made of the other.
+    assert b'"llama.rope.interleave_emb": false' in (folder / "mended.irpa").read_bytes()
+    mended, _ = run("compile", folder / "mended.irpa", "--cache-dir", cache)
+    weights = [(Path(bundle.strip()) / "model.irpa").read_bytes() for bundle in (said, meant, mended)]
+    assert weights[0] != weights[1] and weights[1] == weights[2]
+    for model in (TINY / "hf", said.strip()):
+        refused = tessera("compile", model, "--use-hf", "--cache-dir", cache, "--output-artifacts-dir", folder / "x")
+        assert refused.returncode == 1 and "--use-hf" in refused.stderr.decode()
+
+
 # The bytes of ranks: EmitDataset.ShardsAsSharktankDoes.
 def test_ranks_of_a_repository_make_a_model_again(folder: Path) -> None:
     out = folder / "sharded" / "tiny.irpa"

@@ -119,9 +119,14 @@ Result<std::vector<int32_t>> ReadGroupIndex(const Tensors& tensors, std::string_
   TESSERA_ASSIGN_OR_RETURN(const Table table, tensors.Open(suffix, kWords, 1));
   TESSERA_RETURN_IF_ERROR(tensors.WantShape(suffix, Shape{columns}));
   std::vector<int32_t> group_of(static_cast<size_t>(columns));
-  bool in_order = true;
+  // compressed-tensors begins with -1 everywhere and leaves it where the order is that of the
+  // columns.
+  const auto group_at = [&](int64_t i) { return static_cast<int32_t>(table.Word(0, i)); };
+  bool in_order = true, never_set = true;
+  for (int64_t i = 0; never_set && i < columns; ++i) never_set = group_at(i) == -1;
+  if (never_set) return std::vector<int32_t>();
   for (int64_t i = 0; i < columns; ++i) {
-    const auto group = static_cast<int32_t>(table.Word(0, i));
+    const int32_t group = group_at(i);
     if (group < 0 || group >= groups)
       return Fail(InvalidArgument(fmt::format("{} has group {} at column {}, expected 0 to {}",
                                               tensors.Name(suffix), group, i, groups - 1)));

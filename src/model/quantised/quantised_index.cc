@@ -19,10 +19,12 @@ using formats::ParameterEntry;
 using formats::ParameterIndex;
 using tensor::DType;
 
-constexpr std::string_view kActivationScales[] = {
-    ".input_scale",      ".input_scale_ub",    ".output_scale",      ".q_scale",
-    ".k_scale",          ".v_scale",           ".prob_output_scale", ".input_zero_point",
-    ".activation_scale", ".input_global_scale"};
+constexpr std::string_view kActivationScales[] = {".input_scale",       ".input_scale_ub",
+                                                  ".output_scale",      ".q_scale",
+                                                  ".k_scale",           ".v_scale",
+                                                  ".prob_output_scale", ".input_zero_point",
+                                                  ".activation_scale",  ".input_global_scale",
+                                                  ".kv_scale"};
 
 std::string_view WithoutSuffix(std::string_view name, std::string_view suffix) {
   return name.substr(0, name.size() - suffix.size());
