@@ -37,7 +37,19 @@ def skip_value(file: BinaryIO, kind: int) -> None:
         file.seek(SIZES[kind], 1)
 
 
-def write_f16_copy(source: Path, target: Path) -> None:
+def with_block_count(metadata: bytes, layers: int) -> bytes:
+    at = metadata.index(b".block_count") + len(b".block_count")
+    kind, value = struct.unpack_from("<II", metadata, at)
+    assert kind == 4 and layers <= value  # uint32
+    return metadata[:at + 4] + struct.pack("<I", layers) + metadata[at + 8:]
+
+
+def is_kept(name: bytes, layers: int | None) -> bool:
+    return layers is None or not name.startswith(b"blk.") or int(name.split(b".")[1]) < layers
+
+
+def write_f16_copy(source: Path, target: Path, layers: int | None = None) -> None:
+    """`layers`: only the first so many."""
     with source.open("rb") as file:
         file.seek(8)
         tensors, pairs = number(file, "Q"), number(file, "Q")
@@ -53,6 +65,10 @@ def write_f16_copy(source: Path, target: Path) -> None:
             name = string(file)
             shapes.append((name, [number(file, "Q") for _ in range(number(file, "I"))]))
             file.seek(12, 1)  # Its type and offset.
+    if layers is not None:
+        metadata = with_block_count(metadata, layers)
+        shapes = [(name, dims) for name, dims in shapes if is_kept(name, layers)]
+        tensors = len(shapes)
     infos, offset = b"", 0
     with target.open("wb") as file:
         for name, dims in shapes:
