@@ -5,14 +5,17 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <vector>
 
 #include "base/check.h"
+#include "base/random.h"
 
 namespace tessera {
 namespace {
@@ -228,9 +231,10 @@ Status FileWriter::Finish() {
   return {};
 }
 
-Status WriteFileAtomic(const std::filesystem::path& path, std::string_view bytes) {
-  std::filesystem::path temporary = path;
-  temporary += fmt::format(".tmp.{}", ::getpid());
+Status WriteFileAtomic(const std::filesystem::path& path, std::string_view bytes,
+                       const std::filesystem::path& drafts) {
+  const std::filesystem::path temporary =
+      DraftPath(drafts.empty() ? path : drafts / path.filename(), "tmp");
   Status status = [&]() -> Status {
     TESSERA_ASSIGN_OR_RETURN(auto writer, FileWriter::Create(temporary));
     TESSERA_RETURN_IF_ERROR(writer->Append(AsBytes(bytes)));
@@ -241,6 +245,40 @@ Status WriteFileAtomic(const std::filesystem::path& path, std::string_view bytes
   }();
   if (!status.ok()) ::unlink(temporary.c_str());
   return status;
+}
+
+std::filesystem::path DraftPath(const std::filesystem::path& path, std::string_view purpose) {
+  return path.parent_path() /
+         fmt::format(".{}.{}.{:016x}", path.filename().string(), purpose, SystemRandom64());
+}
+
+void RemoveDrafts(const std::filesystem::path& path, std::string_view purpose) {
+  const std::string prefix = fmt::format(".{}.{}.", path.filename().string(), purpose);
+  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  std::vector<std::filesystem::path> stale;
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end;
+       it.increment(error))
+    if (it->path().filename().native().starts_with(prefix)) stale.push_back(it->path());
+  for (const std::filesystem::path& one : stale) std::filesystem::remove_all(one, error);
+}
+
+Status RemoveAtOnce(const std::filesystem::path& path) {
+  constexpr std::string_view kPurpose = "old";
+  const std::filesystem::path away = DraftPath(path, kPurpose);
+  if (::rename(path.c_str(), away.c_str()) != 0) return ErrnoStatus(errno, "removing", path);
+  std::error_code error;
+  std::filesystem::remove_all(away, error);
+  if (error) return ErrnoStatus(error.value(), "removing", away);
+  RemoveDrafts(path, kPurpose);
+  return {};
+}
+
+Result<uint64_t> FreeDiskBytes(const std::filesystem::path& folder) {
+  struct statvfs info {};
+  if (::statvfs(folder.c_str(), &info) != 0)
+    return Fail(ErrnoStatus(errno, "reading the free space of", folder));
+  return static_cast<uint64_t>(info.f_bavail) * info.f_frsize;
 }
 
 Status SyncDirectory(const std::filesystem::path& path) {

@@ -2,7 +2,6 @@
 #include "bundle/export.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <string>
@@ -109,10 +108,7 @@ Status Swap(OwnFolder* folder, const fs::path& target) {
     folder->Release();
     return SyncDirectory(target.parent_path());
   }
-  TESSERA_ASSIGN_OR_RETURN(
-      OwnFolder aside,
-      OwnFolder::Make(target.parent_path() /
-                      fmt::format(".{}.old.{}", target.filename().string(), ::getpid())));
+  TESSERA_ASSIGN_OR_RETURN(OwnFolder aside, OwnFolder::Make(DraftPath(target, "old")));
   TESSERA_RETURN_IF_ERROR(Rename(target, aside.path()));  // Over the empty folder: one step.
   if (Status status = Rename(folder->path(), target); !status.ok()) {
     // Back with the old one; where even that fails it must not be removed with `aside`.
@@ -141,10 +137,7 @@ Status Export(const fs::path& bundle, const fs::path& target) {
   std::error_code error;
   fs::create_directories(place.parent_path(), error);
   if (error) return ErrnoStatus(error.value(), "making the folder", place.parent_path());
-  TESSERA_ASSIGN_OR_RETURN(
-      OwnFolder folder,
-      OwnFolder::Make(place.parent_path() /
-                      fmt::format(".{}.new.{}", place.filename().string(), ::getpid())));
+  TESSERA_ASSIGN_OR_RETURN(OwnFolder folder, OwnFolder::Make(DraftPath(place, "new")));
   for (const FileRecord& file : manifest.files)
     TESSERA_RETURN_IF_ERROR(CopyFile(source / file.name, folder.path() / file.name));
   TESSERA_RETURN_IF_ERROR(CopyFile(source / kManifestFile, folder.path() / kManifestFile));

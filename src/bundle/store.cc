@@ -21,6 +21,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Purposes of DraftPath: a bundle on its way in, and one on its way out.
+constexpr std::string_view kNewFolder = "new";
+constexpr std::string_view kOldFolder = "old";
+
 Status MakeFolders(const fs::path& path) {
   std::error_code error;
   fs::create_directories(path, error);
@@ -34,19 +38,10 @@ std::string SourcesText(const std::vector<FileRecord>& sources) {
   return text;
 }
 
-/// Folders that writers of `target` leave when they die: ".<name>.new.<pid>", ".<name>.old.<pid>".
+/// What writers of `target` leave when they die. Requires its lock.
 void RemoveLeftovers(const fs::path& target) {
-  const std::string prefix = fmt::format(".{}.", target.filename().string());
-  std::error_code error;
-  std::vector<fs::path> stale;
-  for (fs::directory_iterator it(target.parent_path(), error), end; !error && it != end;
-       it.increment(error)) {
-    const std::string name = it->path().filename().string();
-    if (name.starts_with(prefix + "new.") || name.starts_with(prefix + "old."))
-      stale.push_back(it->path());
-  }
-  // Best effort: what cannot be removed only costs disk space.
-  for (const fs::path& path : stale) fs::remove_all(path, error);
+  RemoveDrafts(target, kNewFolder);
+  RemoveDrafts(target, kOldFolder);
 }
 
 }  // namespace
@@ -202,9 +197,7 @@ Result<fs::path> BundleDraft::Publish(Manifest manifest) && {
   const fs::path parent = target_.parent_path();
   std::error_code error;
   if (fs::exists(target_, error)) {
-    const fs::path aside =
-        parent / fmt::format(".{}.old.{}", target_.filename().string(), ::getpid());
-    fs::rename(target_, aside, error);
+    fs::rename(target_, DraftPath(target_, kOldFolder), error);
     if (error) return Fail(ErrnoStatus(error.value(), "moving aside", target_));
   }
   fs::rename(temporary_, target_, error);
@@ -285,9 +278,7 @@ std::optional<Manifest> Store::NewestSibling(const BundleId& id) const {
 Result<BundleDraft> Store::NewDraft(const BundleLock& lock) const {
   TESSERA_CHECK(lock.fd_ >= 0);
   RemoveLeftovers(lock.folder_);
-  const fs::path temporary =
-      lock.folder_.parent_path() /
-      fmt::format(".{}.new.{}", lock.folder_.filename().string(), ::getpid());
+  const fs::path temporary = DraftPath(lock.folder_, kNewFolder);
   TESSERA_RETURN_IF_ERROR(MakeFolders(temporary));
   return BundleDraft(temporary, lock.folder_);
 }

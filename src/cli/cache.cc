@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <map>
 
 #include "cli/cached_bundles.h"
 #include "cli/environment.h"
@@ -15,10 +16,10 @@
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 
+#include "base/file.h"
 #include "base/json.h"
 #include "hub/cache_pack.h"
 #include "hub/cache_scan.h"
-#include "hub/plain_source.h"
 
 namespace tessera::cli {
 namespace {
@@ -206,7 +207,7 @@ Status Remove(const Options& options, const Caches& caches) {
     Note("removed {}, {}\n", repository->repository, HumanBytes(repository->bytes));
   }
   for (const CachedBundle* one : chosen.bundles) {
-    TESSERA_RETURN_IF_ERROR(RemoveBundle(*one));
+    TESSERA_RETURN_IF_ERROR(RemoveAtOnce(one->folder));
     Note("removed {}, {}\n", one->name, HumanBytes(one->bytes));
   }
   return {};
@@ -229,22 +230,46 @@ Status Export(const Options& options, const Caches& caches) {
   return {};
 }
 
+/// Room for what a pack has and the caches lack, before its first byte is written.
+Status CheckRoomFor(const std::vector<hub::PackEntry>& entries,
+                    const std::vector<hub::RepositoryImport>& imports, const Caches& caches) {
+  std::map<std::filesystem::path, uint64_t> needed;  // By the folder that it goes to.
+  for (const hub::PackEntry& entry : entries) {
+    if (entry.path.starts_with(kBundleEntries)) {
+      if (!IsPresent((caches.bundles / entry.path).parent_path()))
+        needed[caches.bundles] += entry.bytes;
+      continue;
+    }
+    const auto owner = std::find_if(imports.begin(), imports.end(), [&](const auto& import) {
+      return entry.path.starts_with(import.EntryPrefix());
+    });
+    if (owner != imports.end() && !owner->Has(entry)) needed[owner->cache()] += entry.bytes;
+  }
+  for (auto [folder, bytes] : needed) {
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    if (error) return ErrnoStatus(error.value(), "making", folder);
+    TESSERA_ASSIGN_OR_RETURN(const uint64_t free, FreeDiskBytes(folder));
+    if (bytes > free)
+      return ResourceExhausted(
+          fmt::format("the pack brings {} and {} are free in {}: free some space, or name another "
+                      "folder with --hf-cache-dir or --cache-dir",
+                      HumanBytes(bytes), HumanBytes(free), folder.string()));
+  }
+  return {};
+}
+
 Status Import(const Options& options, const Caches& caches) {
   if (options.names.size() != 1) return InvalidArgument("name one pack: tessera cache import FILE");
   TESSERA_ASSIGN_OR_RETURN(hub::PackReader reader, hub::PackReader::Open(options.names.front()));
   std::vector<hub::RepositoryImport> imports;
   for (const json::Value& row : reader.manifest().repositories) {
-    auto import = hub::RepositoryImport::Begin(row, caches.downloads);
-    if (!import.has_value()) return import.error();
-    const bool is_plain =
-        import->repository().starts_with("url/") || import->repository().starts_with("s3/");
-    if (is_plain) {
-      import = hub::RepositoryImport::Begin(row, caches.plain);
-      if (!import.has_value()) return import.error();
-    }
-    imports.push_back(*std::move(import));
+    TESSERA_ASSIGN_OR_RETURN(auto import,
+                             hub::RepositoryImport::Begin(row, caches.downloads, caches.plain));
+    imports.push_back(std::move(import));
   }
   const std::vector<hub::PackEntry>& entries = reader.manifest().entries;
+  TESSERA_RETURN_IF_ERROR(CheckRoomFor(entries, imports, caches));
   for (size_t i = 0; i < entries.size();) {
     if (entries[i].path.starts_with(kBundleEntries)) {
       std::string note;

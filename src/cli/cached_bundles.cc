@@ -2,13 +2,13 @@
 #include "cli/cached_bundles.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 
 #include "base/file.h"
 #include "bundle/bundle.h"
+#include "hub/file_lock.h"
 
 namespace tessera::cli {
 namespace {
@@ -107,12 +107,23 @@ Result<size_t> ImportBundle(hub::PackReader& reader, size_t first, const fs::pat
   }
   const fs::path model = cache / "bundles" / bundle.model;
   const fs::path target = model / bundle.folder;
-  if (IsPresent(target)) {
+  const auto pass_over = [&] {
     *note = fmt::format("{}/{} is there already and stays", bundle.model, bundle.folder);
     for (size_t i = 0; i < count; ++i) reader.Skip();
     return count;
-  }
-  const fs::path draft = model / fmt::format(".{}.import.{}", bundle.folder, ::getpid());
+  };
+  if (IsPresent(target)) return pass_over();
+  TESSERA_RETURN_IF_ERROR(MakeFolder(model));
+  // The store's own lock: whoever compiles this bundle, or imports it, too, is waited for.
+  const fs::path lock_path = model / fmt::format(".{}.lock", bundle.folder);
+  TESSERA_ASSIGN_OR_RETURN(const auto lock, hub::FileLock::TryLock(lock_path));
+  if (!lock)
+    return Fail(FailedPrecondition(
+        fmt::format("{}/{} is being made by another process: import again when it is done",
+                    bundle.model, bundle.folder)));
+  if (IsPresent(target)) return pass_over();  // Since we looked.
+  RemoveDrafts(target, "new");
+  const fs::path draft = DraftPath(target, "new");
   const auto take = [&]() -> Status {
     TESSERA_RETURN_IF_ERROR(MakeFolder(draft));
     for (size_t i = 0; i < count; ++i) {
@@ -132,18 +143,6 @@ Result<size_t> ImportBundle(hub::PackReader& reader, size_t first, const fs::pat
   fs::remove_all(draft, ignored);
   if (!status.ok()) return Fail(std::move(status));
   return count;
-}
-
-Status RemoveBundle(const CachedBundle& bundle) {
-  // Out of sight first: a bundle is complete or absent. Who has it mapped keeps it.
-  const fs::path away =
-      bundle.folder.parent_path() /
-      fmt::format(".{}.removed.{}", bundle.folder.filename().string(), ::getpid());
-  if (::rename(bundle.folder.c_str(), away.c_str()) != 0)
-    return ErrnoStatus(errno, "removing", bundle.folder);
-  std::error_code error;
-  fs::remove_all(away, error);
-  return error ? ErrnoStatus(error.value(), "removing", away) : Status();
 }
 
 }  // namespace tessera::cli

@@ -36,7 +36,4 @@ inline constexpr std::string_view kBundleEntries = "bundles/";
 Result<size_t> ImportBundle(hub::PackReader& reader, size_t first,
                             const std::filesystem::path& cache, std::string* note);
 
-/// Removes the bundle's folder.
-Status RemoveBundle(const CachedBundle& bundle);
-
 }  // namespace tessera::cli

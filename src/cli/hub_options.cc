@@ -13,6 +13,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "hub/http.h"
 #include "hub/limits.h"
 
 namespace tessera::cli {
@@ -89,6 +90,20 @@ hub::AwsSettings Aws() {
   return aws;
 }
 
+/// What `variable` says is an address that may stand in messages.
+Status CheckEndpoint(std::string_view variable, std::string_view address) {
+  const bool is_http = address.starts_with("https://") || address.starts_with("http://");
+  if (!is_http || hub::OriginOf(address).empty())
+    return InvalidArgument(
+        fmt::format("{}=\"{:.80}\": expected an address that begins with https:// or http://",
+                    variable, address));
+  const size_t host = address.find("://") + 3;
+  if (address.substr(host, address.find('/', host) - host).find('@') != std::string_view::npos)
+    return InvalidArgument(
+        fmt::format("{} has a password in it, which messages would show: leave it out", variable));
+  return {};
+}
+
 /// What both kinds of display say of a download.
 struct Numbers {
   double rate = 0;            // Bytes a second that this process received.
@@ -110,6 +125,7 @@ void AddHubOptions(CLI::App* verb, HubOptions* options) {
 Result<hub::Settings> HubSettings(const HubOptions& options, const std::string& cache_dir) {
   hub::Settings settings;
   settings.endpoint = HubEndpoint();
+  TESSERA_RETURN_IF_ERROR(CheckEndpoint("HF_ENDPOINT", settings.endpoint));
   TESSERA_ASSIGN_OR_RETURN(const std::filesystem::path home, HuggingFaceHome());
   const auto cache = FirstOf({"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"});
   settings.cache = !options.hf_cache_dir.empty() ? std::filesystem::path(options.hf_cache_dir)
@@ -122,6 +138,8 @@ Result<hub::Settings> HubSettings(const HubOptions& options, const std::string& 
   settings.ca_file =
       FirstOf({"REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"}).value_or("");
   settings.aws = Aws();
+  if (!settings.aws.endpoint.empty())
+    TESSERA_RETURN_IF_ERROR(CheckEndpoint("AWS_ENDPOINT_URL", settings.aws.endpoint));
   TESSERA_RETURN_IF_ERROR(ReadTimeout(&settings));
   return settings;
 }

@@ -12,6 +12,7 @@
 #include "base/utf8.h"
 #include "bundle/bundle.h"
 #include "hub/hub.h"
+#include "hub/nearest.h"
 
 namespace tessera::cli {
 namespace {
@@ -30,6 +31,17 @@ Status Absent(const std::string& model) {
       "{} is not there: expected a folder with config.json, tokenizer.json and safetensors, a "
       ".gguf file, a dataset (.irpa), a bundle, or the name of a repository (org/repo)",
       model));
+}
+
+/// The same, with the repository of the cache that may have been meant.
+Status AbsentName(const std::string& model, const HubOptions& hub, const std::string& cache_dir) {
+  const auto settings = HubSettings(hub, cache_dir);
+  const auto nearest =
+      settings.has_value() ? hub::NearestInCache(model, settings->cache) : std::nullopt;
+  const Status absent = Absent(model);
+  if (!nearest) return absent;
+  return NotFound(
+      fmt::format("{}; or is {} meant, which the cache has?", absent.message(), *nearest));
 }
 
 Result<ResolvedModel> Pull(const hub::RepositoryName& name, const HubOptions& options,
@@ -73,7 +85,7 @@ Result<ResolvedModel> ResolveModel(const std::string& model, const HubOptions& h
           "--revision chooses a revision of a repository, but {} is on this disk", model)));
     return OnDisk(model);
   }
-  if (!hub::IsNameShaped(model)) return Fail(Absent(model));
+  if (!hub::IsNameShaped(model)) return Fail(AbsentName(model, hub, cache_dir));
   TESSERA_ASSIGN_OR_RETURN(hub::RepositoryName name,
                            hub::ParseRepositoryName(model, HubEndpoint()));
   if (name.place == hub::Place::kPath) {

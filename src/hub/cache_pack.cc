@@ -85,13 +85,16 @@ struct RepositoryImport::State {
 RepositoryImport::RepositoryImport(std::shared_ptr<State> state)
     : state_(std::move(state)),
       repository_(state_->listing.repository),
-      commit_(state_->listing.commit) {}
+      commit_(state_->listing.commit),
+      cache_(state_->cache.folder().parent_path()) {}
 
 Result<RepositoryImport> RepositoryImport::Begin(const json::Value& row,
-                                                 const std::filesystem::path& cache) {
+                                                 const std::filesystem::path& cache,
+                                                 const std::filesystem::path& plain) {
   TESSERA_ASSIGN_OR_RETURN(Listing listing, ParseListing(json::Serialize(row), "the pack's list"));
-  auto state =
-      std::make_shared<State>(State{RepositoryCache(cache, listing.repository), listing, {}});
+  const bool is_plain = IsPlainRepository(listing.repository);
+  auto state = std::make_shared<State>(
+      State{RepositoryCache(is_plain ? plain : cache, listing.repository), listing, {}});
   if (const json::Value* refs = json::Find(row.get_object(), "refs"); refs != nullptr) {
     if (!refs->is_array()) return Fail(InvalidArgument("the pack's list: refs is no array"));
     for (const json::Value& ref : refs->get_array()) {
@@ -107,6 +110,14 @@ std::string RepositoryImport::EntryPrefix() const {
   return fmt::format("{}{}/blobs/", kRepositoryEntries, repository_);
 }
 
+bool RepositoryImport::Has(const PackEntry& entry) const {
+  const std::filesystem::path target =
+      state_->cache.BlobPath(entry.path.substr(EntryPrefix().size()));
+  std::error_code error;
+  return std::filesystem::is_regular_file(target, error) &&
+         std::filesystem::file_size(target, error) == entry.bytes && !error;
+}
+
 Status RepositoryImport::Take(PackReader& reader, const PackEntry& entry) {
   const std::string blob = entry.path.substr(EntryPrefix().size());
   const auto& files = state_->listing.files;
@@ -118,17 +129,15 @@ Status RepositoryImport::Take(PackReader& reader, const PackEntry& entry) {
         fmt::format("the pack's entry {} is no file of {}", entry.path, repository_));
   if (!file->sha256.empty() && file->sha256 != entry.sha256)
     return DataLoss(fmt::format("the pack's entry {} has another hash than its name", entry.path));
-  const std::filesystem::path target = state_->cache.BlobPath(blob);
-  std::error_code error;
-  if (std::filesystem::is_regular_file(target, error) &&
-      std::filesystem::file_size(target, error) == entry.bytes) {
+  if (Has(entry)) {
     reader.Skip();
     return {};
   }
+  const std::filesystem::path target = state_->cache.BlobPath(blob);
+  std::error_code error;
   std::filesystem::create_directories(target.parent_path(), error);
   if (error) return ErrnoStatus(error.value(), "making", target.parent_path());
-  std::filesystem::path draft = target;
-  draft += fmt::format(".import.{}", ::getpid());
+  const std::filesystem::path draft = DraftPath(target, "import");
   const auto write = [&]() -> Status {
     TESSERA_ASSIGN_OR_RETURN(const auto writer, FileWriter::Create(draft));
     TESSERA_RETURN_IF_ERROR(reader.Next([&](ByteSpan bytes) { return writer->Append(bytes); }));

@@ -25,13 +25,18 @@ Status AddToPack(const CachedRepository& repository, const std::string& commit,
 /// A repository of a pack on its way into a cache: takes entries, then becomes visible.
 class RepositoryImport {
  public:
-  /// `row` is one of PackManifest::repositories. kInvalidArgument for one that is damaged.
-  static Result<RepositoryImport> Begin(const json::Value& row, const std::filesystem::path& cache);
+  /// `row` is one of PackManifest::repositories; it goes to `cache`, or to `plain` if it came from
+  /// an address or a bucket (Settings::downloads). kInvalidArgument for one that is damaged.
+  static Result<RepositoryImport> Begin(const json::Value& row, const std::filesystem::path& cache,
+                                        const std::filesystem::path& plain);
 
   const std::string& repository() const { return repository_; }
   const std::string& commit() const { return commit_; }
   /// "repositories/org/repo/blobs/": entries that begin so are this one's.
   std::string EntryPrefix() const;
+  const std::filesystem::path& cache() const { return cache_; }  // Where it goes.
+  /// Whether the cache has the entry's bytes already.
+  bool Has(const PackEntry& entry) const;
   /// Reads the reader's next entry, which is `entry`, into the cache: verified against the pack and
   /// against the hub's hash, then named. A blob that is there is passed over.
   Status Take(PackReader& reader, const PackEntry& entry);
@@ -45,6 +50,7 @@ class RepositoryImport {
   std::shared_ptr<State> state_;
   std::string repository_;
   std::string commit_;
+  std::filesystem::path cache_;
 };
 
 }  // namespace tessera::hub

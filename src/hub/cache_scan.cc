@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 
@@ -96,7 +95,12 @@ Result<std::vector<fs::path>> FindDamagedBlobs(
     const std::string name = blob.filename();
     const bool is_hash = name.find_first_not_of("0123456789abcdef") == std::string::npos;
     if (!is_hash || (name.size() != 64 && name.size() != 40)) continue;
-    TESSERA_ASSIGN_OR_RETURN(const auto file, MappedFile::Open(blob));
+    const auto opened = MappedFile::Open(blob);
+    if (!opened.has_value()) {  // A link in a circle, or a blob that may not be read.
+      damaged.push_back(blob);
+      continue;
+    }
+    const auto& file = *opened;
     const std::string hash =
         name.size() == 64 ? Sha256Hex(file->bytes()) : GitBlobHex(file->bytes());
     if (hash != name) damaged.push_back(blob);
@@ -119,14 +123,7 @@ Status RemoveRepository(const CachedRepository& repository) {
           fmt::format("{} is being downloaded by another process", repository.repository));
     locks.push_back(*std::move(lock));
   }
-  // Out of sight first, so that nobody meets half of it.
-  fs::path away = repository.folder.parent_path() /
-                  fmt::format(".removed-{}-{}", repository.folder.filename().string(), ::getpid());
-  if (::rename(repository.folder.c_str(), away.c_str()) != 0)
-    return ErrnoStatus(errno, "removing", repository.folder);
-  std::error_code error;
-  fs::remove_all(away, error);
-  return error ? ErrnoStatus(error.value(), "removing", away) : Status();
+  return RemoveAtOnce(repository.folder);
 }
 
 }  // namespace tessera::hub

@@ -8,8 +8,10 @@
 #include <array>
 #include <mutex>
 
+#include "base/clock.h"
 #include "base/utf8.h"
 #include "hub/limits.h"
+#include "hub/sigv4.h"
 
 namespace tessera::hub {
 namespace {
@@ -114,11 +116,10 @@ class CurlHttp final : public Http {
       headers->Add(fmt::format("Range: bytes={}-{}", request.range->begin, request.range->end - 1));
     if (!request.if_range.empty()) headers->Add("If-Range: " + request.if_range);
     if (request.aws == nullptr || request.aws->access_key.empty()) return;
-    const AwsSettings& aws = *request.aws;
-    curl_easy_setopt(curl_, CURLOPT_AWS_SIGV4, fmt::format("aws:amz:{}:s3", aws.region).c_str());
-    curl_easy_setopt(curl_, CURLOPT_USERNAME, aws.access_key.c_str());
-    curl_easy_setopt(curl_, CURLOPT_PASSWORD, aws.secret_key.c_str());
-    if (!aws.session_token.empty()) headers->Add("X-Amz-Security-Token: " + aws.session_token);
+    const SigV4Request to_sign{
+        request.url, "s3", Clock::Real().UnixSeconds(), {EmptyPayloadHeader()}};
+    for (const auto& [name, value] : SignGet(*request.aws, to_sign))
+      headers->Add(fmt::format("{}: {}", name, value));
   }
 
   /// Once a request: its head is complete when the body begins or the transfer ends.
@@ -154,6 +155,11 @@ class CurlHttp final : public Http {
       case CURLE_UNSUPPORTED_PROTOCOL:
         return InvalidArgument(text);
       case CURLE_PEER_FAILED_VERIFICATION:
+        // "not yet valid" and "has expired" are as often the clock's fault as the certificate's.
+        if (text.find("yet valid") != std::string::npos ||
+            text.find("expired") != std::string::npos)
+          return FailedPrecondition(text + "; compare this machine's clock (date) with another's");
+        [[fallthrough]];
       case CURLE_SSL_CACERT_BADFILE:
         return FailedPrecondition(
             text + "; $SSL_CERT_FILE names the certificates to trust, if a proxy has its own");

@@ -2,7 +2,6 @@
 #include "hub/download.h"
 
 #include <fmt/format.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -38,11 +38,13 @@ constexpr std::chrono::milliseconds kTick{100};
 
 struct Job {
   const DownloadFile* file = nullptr;
+  std::vector<const DownloadFile*> twins;  // Of the same bytes, and so with the same target.
   std::optional<FileLock> lock;
   std::unique_ptr<PartialFile> part;  // Null: nothing to do.
   std::string location;               // Where the file's address redirected to; may be empty.
   uint64_t missing = 0;               // Bytes whose range is not done.
   int restarts = 0;
+  bool is_continued = false;  // From what huggingface_hub left.
 };
 
 struct Piece {
@@ -174,10 +176,13 @@ void Pool::Retry(Piece piece, const FetchOutcome& outcome) {
   if (outcome.wait) wait = std::max(wait, *outcome.wait);
   if (outcome.end == FetchEnd::kRelocate && piece.relocations == 0) wait = {};
   if (!HasPatience() || (outcome.wait && *outcome.wait > settings_.patience)) {
-    return Fail(Status(outcome.status.code(),
-                       fmt::format("{}; nothing arrived for {} s, so this ends here; the next try "
-                                   "goes on where it stopped",
-                                   outcome.status.ToString(), settings_.patience.count() / 1000)));
+    const std::string why =
+        HasPatience() ? fmt::format("the server asks to wait {} s", outcome.wait->count() / 1000)
+                      : fmt::format("nothing arrived for {} s", settings_.patience.count() / 1000);
+    return Fail(
+        Status(outcome.status.code(),
+               fmt::format("{}; {}, so this ends here; the next try goes on where it stopped",
+                           outcome.status.ToString(), why)));
   }
   if (outcome.end == FetchEnd::kRelocate && ++piece.relocations > kMaxRelocations)
     return Fail(outcome.status);
@@ -228,7 +233,9 @@ void Pool::FinishPiece(Job& job, uint64_t bytes) {
   if (*ending == Ending::kWrongBytes) {
     // Nothing of it is kept for the next call either.
     if (Status status = job.part->Restart(); !status.ok()) return Fail(std::move(status));
-    if (job.restarts++ >= kMaxRestarts)
+    // What another tool had left was no try of ours.
+    const bool was_ours = !std::exchange(job.is_continued, false);
+    if (was_ours && job.restarts++ >= kMaxRestarts)
       return Fail(DataLoss(fmt::format(
           "{} was fetched twice and has {} as announced: the server or a proxy before it gives "
           "other bytes, and nothing of them is used",
@@ -241,6 +248,7 @@ void Pool::FinishPiece(Job& job, uint64_t bytes) {
     AddPieces(job);
   } else {
     report_->new_files.push_back(job.file->name);
+    for (const DownloadFile* twin : job.twins) report_->new_files.push_back(twin->name);
     job.lock.reset();
     --open_jobs_;
   }
@@ -315,10 +323,7 @@ Status Pool::Run(std::vector<Job>& jobs, DownloadReport* report,
 
 /// Room for `bytes` in the file system of `folder`, which exists.
 Status CheckRoom(uint64_t bytes, const std::filesystem::path& folder) {
-  struct statvfs info {};
-  if (::statvfs(folder.c_str(), &info) != 0)
-    return ErrnoStatus(errno, "reading the free space of", folder);
-  const uint64_t free = static_cast<uint64_t>(info.f_bavail) * info.f_frsize;
+  TESSERA_ASSIGN_OR_RETURN(const uint64_t free, FreeDiskBytes(folder));
   if (bytes <= free) return {};
   return ResourceExhausted(
       fmt::format("{} are to be downloaded and {} are free in {}: free some space, or name another "
@@ -346,6 +351,12 @@ Status TakeLock(Job& job, const DownloadEvents& events) {
   }
   TESSERA_ASSIGN_OR_RETURN(
       job.part, PartialFile::Open(job.file->target, job.file->bytes, ValidatorOf(*job.file)));
+  if (const uint64_t bytes = job.part->TakenOverBytes(); bytes > 0) {
+    job.is_continued = true;
+    if (events.on_note)
+      events.on_note(fmt::format("{}: going on with the {} that huggingface_hub had left",
+                                 job.file->name, Megabytes(bytes)));
+  }
   return {};
 }
 
@@ -359,6 +370,30 @@ Status ReadOnlyCache(const Status& status, const DownloadFile& file) {
 
 }  // namespace
 
+namespace {
+
+/// One for each target: of files with the same bytes one is fetched.
+Result<std::vector<Job>> MakeJobs(std::span<const DownloadFile> files) {
+  std::vector<Job> jobs;
+  std::map<std::filesystem::path, size_t> places;
+  for (const DownloadFile& file : files) {
+    const auto [place, is_new] = places.try_emplace(file.target, jobs.size());
+    if (is_new) {
+      jobs.emplace_back().file = &file;
+      continue;
+    }
+    Job& first = jobs[place->second];
+    if (first.file->bytes != file.bytes)
+      return tessera::Fail(InvalidArgument(
+          fmt::format("{} and {} are announced with the same hash and with {} and {} bytes",
+                      first.file->name, file.name, first.file->bytes, file.bytes)));
+    first.twins.push_back(&file);
+  }
+  return jobs;
+}
+
+}  // namespace
+
 bool IsComplete(const DownloadFile& file) {
   constexpr uint64_t kAbsent = ~uint64_t{0};
   return FileSizeOr(file.target, kAbsent) == file.bytes;
@@ -366,12 +401,10 @@ bool IsComplete(const DownloadFile& file) {
 
 Result<DownloadReport> Download(std::span<const DownloadFile> files, const Settings& settings,
                                 const HttpFactory& http, const DownloadEvents& events) {
-  std::vector<Job> jobs(files.size());
+  TESSERA_ASSIGN_OR_RETURN(std::vector<Job> jobs, MakeJobs(files));
   std::vector<Job*> order;
-  for (size_t i = 0; i < files.size(); ++i) {
-    jobs[i].file = &files[i];
-    if (!IsComplete(files[i])) order.push_back(&jobs[i]);
-  }
+  for (Job& job : jobs)
+    if (!IsComplete(*job.file)) order.push_back(&job);
   DownloadReport report;
   const auto show = [&](uint64_t fetched) {
     if (!events.on_progress) return;

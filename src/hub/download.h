@@ -35,7 +35,8 @@ struct DownloadFile {
   std::string validator;
   std::filesystem::path target;
   std::filesystem::path lock;
-  /// What a 401 or 403 of the file's own address means, as a sentence; empty: that it says so.
+  /// What a 401 or 403 of the file's own address means, and a 404 or 410 with the hub's code, as a
+  /// sentence; empty: that it says so.
   std::function<Status(const HttpHead&)> explain;
 };
 
@@ -45,7 +46,7 @@ struct DownloadProgress {
     uint64_t done = 0;
     uint64_t total = 0;
   };
-  std::vector<File> files;  // All that were asked for, in order.
+  std::vector<File> files;  // All that were asked for, in order; of the same bytes the first.
   uint64_t done = 0;        // Bytes there, whoever fetched them.
   uint64_t total = 0;
   uint64_t fetched = 0;  // Body bytes that this call received.
@@ -66,8 +67,9 @@ struct DownloadReport {
 
 /// kResourceExhausted: not enough room (asked before the first byte) or a disk that fills up; what
 /// is there stays and the next call goes on. kDataLoss: other bytes than were announced.
-/// kUnavailable: nothing arrived for `patience`. kPermissionDenied: the address refuses, or the
-/// folder cannot be written. kFailedPrecondition: a file without announced hash changed meanwhile.
+/// kInvalidArgument: two sizes for one target. kUnavailable: nothing arrived for `patience`.
+/// kPermissionDenied: the address refuses, or the folder cannot be written. kFailedPrecondition: a
+/// file without announced hash changed meanwhile.
 Result<DownloadReport> Download(std::span<const DownloadFile> files, const Settings& settings,
                                 const HttpFactory& http, const DownloadEvents& events);
 

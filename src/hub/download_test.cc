@@ -267,5 +267,75 @@ TEST_F(DownloadTest, WaitsForAnotherHolderOfTheLock) {
   EXPECT_TRUE(IsWhole());
 }
 
+TEST_F(DownloadTest, FilesOfTheSameBytesAreFetchedOnce) {
+  DownloadFile twin = file_;
+  twin.name = "twin";
+  const auto get = [&]() -> Result<DownloadReport> {
+    const std::vector<DownloadFile> files = {file_, twin};
+    return Download(files, settings_,
+                    [this]() -> Result<std::unique_ptr<Http>> {
+                      return std::unique_ptr<Http>(new ServerHttp(server_));
+                    },
+                    {});
+  };
+  const auto report = get();
+  ASSERT_TRUE(report.has_value()) << report.error().ToString();
+  EXPECT_TRUE(IsWhole());
+  EXPECT_EQ(report->fetched, server_.content.size());
+  EXPECT_THAT(report->new_files, ::testing::UnorderedElementsAre("weights", "twin"));
+  twin.bytes = 5;
+  EXPECT_EQ(get().error().code(), Code::kInvalidArgument) << "two sizes of one hash";
+}
+
+TEST_F(DownloadTest, GoesOnWithWhatHuggingfaceHubLeft) {
+  std::filesystem::create_directories(file_.target.parent_path());
+  const auto left = [&](std::string_view name, uint64_t bytes) {
+    const auto path = file_.target.string() + std::string(name);
+    EXPECT_TRUE(WriteFileAtomic(path, server_.content.substr(0, bytes)).ok());
+    return path;
+  };
+  left(".0a1b2c3d.incomplete", 1'000'000);
+  const std::string longest = left(".incomplete", 4'000'000);
+  const auto report = Run();
+  ASSERT_TRUE(report.has_value()) << report.error().ToString();
+  EXPECT_TRUE(IsWhole());
+  EXPECT_EQ(report->fetched, server_.content.size() - 4'000'000);
+  EXPECT_THAT(notes_, ::testing::ElementsAre(HasSubstr("4.0 MB that huggingface_hub had left")));
+  EXPECT_FALSE(std::filesystem::exists(longest));
+}
+
+TEST_F(DownloadTest, WhatHuggingfaceHubLeftIsVerifiedLikeAllElse) {
+  std::filesystem::create_directories(file_.target.parent_path());
+  const std::string path = file_.target.string() + ".incomplete";
+  std::string wrong = server_.content.substr(0, 4'000'000);
+  wrong[123] ^= 1;
+  ASSERT_TRUE(WriteFileAtomic(path, wrong).ok());
+  ASSERT_TRUE(Run().has_value());
+  EXPECT_TRUE(IsWhole());
+  // A hole is nothing: only what stands before it counts.
+  std::filesystem::remove(file_.target);
+  ASSERT_TRUE(WriteFileAtomic(path, server_.content.substr(0, 1 << 20)).ok());
+  std::filesystem::resize_file(path, 8 << 20);
+  EXPECT_EQ(Run()->fetched, server_.content.size() - (1 << 20));
+  // Nor is more than the file has, or what nobody announced a hash of.
+  std::filesystem::remove(file_.target);
+  ASSERT_TRUE(WriteFileAtomic(path, server_.content + "x").ok());
+  EXPECT_EQ(Run()->fetched, server_.content.size());
+  std::filesystem::remove(file_.target);
+  file_.sha256.clear();
+  ASSERT_TRUE(WriteFileAtomic(path, wrong).ok());
+  EXPECT_EQ(Run()->fetched, server_.content.size());
+  EXPECT_TRUE(IsWhole());
+}
+
+TEST_F(DownloadTest, ALockFileThatSomebodyRemovesLocksNobodyOut) {
+  auto held = FileLock::TryLock(file_.lock);
+  ASSERT_TRUE(held.has_value() && held->has_value());
+  std::filesystem::remove(file_.lock);
+  // The name is free again, and a new file there is another lock: as for huggingface_hub's own.
+  EXPECT_TRUE(FileLock::TryLock(file_.lock)->has_value());
+  EXPECT_TRUE(std::filesystem::exists(file_.lock));
+}
+
 }  // namespace
 }  // namespace tessera::hub

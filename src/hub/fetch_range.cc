@@ -144,7 +144,10 @@ FetchOutcome OutcomeOfAnswer(const DownloadFile& file, const HttpHead& head) {
       break;
     case 404:
     case 410:
-      outcome.status = NotFound(text);
+      // Without the hub's own word for it, it says nothing of the repository.
+      outcome.status = is_own_address && file.explain && head.Find("x-error-code") != nullptr
+                           ? file.explain(head)
+                           : NotFound(text);
       break;
     default:
       outcome.status = Unavailable(text);

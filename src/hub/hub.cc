@@ -2,7 +2,6 @@
 #include "hub/hub.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -13,6 +12,7 @@
 #include "hub/headers.h"
 #include "hub/hub_api.h"
 #include "hub/limits.h"
+#include "hub/nearest.h"
 #include "hub/plain_source.h"
 #include "hub/repository_cache.h"
 #include "hub/select_files.h"
@@ -26,6 +26,13 @@ struct Hub::Resolved {
   std::string revision;  // As it was asked for.
   bool is_online = false;
   std::map<std::string, PlainSource::File> plain;  // Of an address or bucket, online.
+};
+
+/// A revision, the files of it that a model needs, and what is known of the model so far.
+struct Hub::Chosen {
+  std::unique_ptr<const Resolved> resolved;  // `selection` points into it.
+  Selection selection;
+  LocalModel model;
 };
 
 namespace {
@@ -57,6 +64,7 @@ std::optional<Listing> ListingOfSnapshot(const RepositoryCache& cache,
   return listing;
 }
 
+/// A source that changes while it is downloaded is begun anew so often.
 constexpr int kMaxChanges = 2;
 
 bool IsWeights(std::string_view name) {
@@ -69,6 +77,27 @@ Status NotCached(const std::string& repository, const std::string& revision,
       "{}@{} is not complete in the cache {}{}, and this is offline: pull it while online (tessera "
       "pull {}), or copy a pack of it (tessera cache import)",
       repository, revision, cache.string(), what, repository));
+}
+
+/// Whether every file is there with its size.
+bool HasAll(const std::filesystem::path& folder, const Selection& selection) {
+  return std::all_of(selection.files.begin(), selection.files.end(),
+                     [&](const RepositoryFile* file) {
+                       std::error_code error;
+                       const std::filesystem::path path = folder / file->name;
+                       return std::filesystem::is_regular_file(path, error) &&
+                              std::filesystem::file_size(path, error) == file->bytes && !error;
+                     });
+}
+
+/// A name that nothing has may be a slip of one that the cache has.
+Status WithNearest(Status status, const std::string& repository,
+                   const std::filesystem::path& cache) {
+  if (status.code() != Code::kNotFound) return status;
+  const auto nearest = NearestInCache(repository, cache);
+  if (!nearest) return status;
+  return NotFound(
+      fmt::format("{}; or is {} meant, which the cache has?", status.message(), *nearest));
 }
 
 }  // namespace
@@ -109,7 +138,8 @@ Result<Hub::Resolved> Hub::Resolve(const RepositoryName& name, const DownloadEve
       resolved.listing = *std::move(listing);
       return resolved;
     }
-    return Fail(NotCached(shown, revision, resolved.cache.folder().parent_path(), ""));
+    return Fail(WithNearest(NotCached(shown, revision, resolved.cache.folder().parent_path(), ""),
+                            repository, settings_.cache));
   }
   if (IsCommit(revision)) {
     if (auto listing = resolved.cache.ReadListing(revision)) {
@@ -127,7 +157,7 @@ Result<Hub::Resolved> Hub::Resolve(const RepositoryName& name, const DownloadEve
     return resolved;
   }
   auto fallback = listing.error().code() == Code::kUnavailable ? cached() : std::nullopt;
-  if (!fallback) return Fail(listing.error());
+  if (!fallback) return Fail(WithNearest(listing.error(), repository, settings_.cache));
   if (events.on_note)
     events.on_note(fmt::format("{}; using what the cache has of {}: commit {}",
                                listing.error().ToString(), shown, fallback->commit));
@@ -205,14 +235,29 @@ Result<Selection> Hub::Select(const RepositoryName& name, const Resolved& resolv
   return selection;
 }
 
-Result<LocalModel> Hub::PullRepository(const RepositoryName& name,
-                                       const DownloadEvents& events) const {
-  TESSERA_ASSIGN_OR_RETURN(const Resolved resolved, Resolve(name, events));
+Result<Hub::Chosen> Hub::Choose(const RepositoryName& name, const DownloadEvents& events) const {
+  TESSERA_ASSIGN_OR_RETURN(Resolved resolved, Resolve(name, events));
+  Chosen chosen;
+  chosen.resolved = std::make_unique<const Resolved>(std::move(resolved));
+  TESSERA_ASSIGN_OR_RETURN(chosen.selection, Select(name, *chosen.resolved, events, &chosen.model));
+  return chosen;
+}
+
+/// `vanished` becomes the commit whose files are no longer what was listed.
+Result<LocalModel> Hub::PullRepository(const RepositoryName& name, const DownloadEvents& events,
+                                       std::string* vanished) const {
+  TESSERA_ASSIGN_OR_RETURN(Chosen chosen, Choose(name, events));
+  const Resolved& resolved = *chosen.resolved;
+  const Selection& selection = chosen.selection;
+  LocalModel& model = chosen.model;
   const Listing& listing = resolved.listing;
   const RepositoryCache& cache = resolved.cache;
-  LocalModel model;
-  TESSERA_ASSIGN_OR_RETURN(const Selection selection, Select(name, resolved, events, &model));
-  TESSERA_RETURN_IF_ERROR(Get(resolved, selection.files, events, &model));
+  if (Status status = Get(resolved, selection.files, events, &model); !status.ok()) {
+    const Code sign = name.place == Place::kHub ? Code::kNotFound : Code::kFailedPrecondition;
+    if (status.code() == sign && resolved.is_online && !IsCommit(resolved.revision))
+      *vanished = listing.commit;
+    return Fail(std::move(status));
+  }
   // All at the end: a snapshot of ours is as good as complete when it appears.
   for (const RepositoryFile* file : selection.files)
     if (!cache.HasFile(listing.commit, *file))
@@ -223,28 +268,29 @@ Result<LocalModel> Hub::PullRepository(const RepositoryName& name,
   }
   const std::filesystem::path folder = cache.SnapshotFolder(listing.commit);
   model.path = selection.model.empty() ? folder : folder / selection.model;
-  return model;
+  return std::move(model);
 }
 
 Result<LocalModel> Hub::PullHeaders(const RepositoryName& name,
                                     const DownloadEvents& events) const {
-  TESSERA_ASSIGN_OR_RETURN(const Resolved resolved, Resolve(name, events));
+  TESSERA_ASSIGN_OR_RETURN(Chosen chosen, Choose(name, events));
+  const Resolved& resolved = *chosen.resolved;
+  const Selection& selection = chosen.selection;
+  LocalModel& model = chosen.model;
   const Listing& listing = resolved.listing;
   const RepositoryCache& cache = resolved.cache;
-  LocalModel model;
-  TESSERA_ASSIGN_OR_RETURN(const Selection selection, Select(name, resolved, events, &model));
-  const bool all_there =
-      std::all_of(selection.files.begin(), selection.files.end(),
-                  [&](const RepositoryFile* file) { return cache.HasFile(listing.commit, *file); });
+  const bool all_there = HasAll(cache.SnapshotFolder(listing.commit), selection);
   std::filesystem::path folder = all_there ? cache.SnapshotFolder(listing.commit)
                                            : cache.HeadersFolder(listing.commit, selection.model);
-  if (!all_there && !std::filesystem::exists(folder)) {
+  if (!all_there && !HasAll(folder, selection)) {
     if (settings_.offline)
       return Fail(NotCached(listing.repository, resolved.revision, settings_.cache, ""));
+    // It may have links to blobs that were removed since.
+    if (IsPresent(folder)) TESSERA_RETURN_IF_ERROR(RemoveAtOnce(folder));
     TESSERA_RETURN_IF_ERROR(MakeHeaders(resolved, selection, folder, events, &model));
   }
   model.path = selection.model.empty() ? folder : folder / selection.model;
-  return model;
+  return std::move(model);
 }
 
 Status Hub::MakeHeaders(const Resolved& resolved, const Selection& selection,
@@ -260,8 +306,7 @@ Status Hub::MakeHeaders(const Resolved& resolved, const Selection& selection,
       small.push_back(file);
   }
   TESSERA_RETURN_IF_ERROR(Get(resolved, small, events, model));
-  std::filesystem::path draft = folder;
-  draft += fmt::format(".tmp.{}", ::getpid());
+  const std::filesystem::path draft = DraftPath(folder, "tmp");
   const auto fill = [&]() -> Status {
     for (const RepositoryFile* file : small)
       TESSERA_RETURN_IF_ERROR(resolved.cache.LinkInto(draft, *file));
@@ -269,7 +314,7 @@ Status Hub::MakeHeaders(const Resolved& resolved, const Selection& selection,
                              FetchHeaders(weights, draft, settings_, http_));
     model->fetched += fetched;
     // Another process may have made the same meanwhile, and its folder is as good.
-    if (::rename(draft.c_str(), folder.c_str()) != 0 && !std::filesystem::exists(folder))
+    if (::rename(draft.c_str(), folder.c_str()) != 0 && !HasAll(folder, selection))
       return ErrnoStatus(errno, "renaming to", folder);
     return {};
   };
@@ -282,12 +327,16 @@ Status Hub::MakeHeaders(const Resolved& resolved, const Selection& selection,
 Result<LocalModel> Hub::Pull(const RepositoryName& name, const DownloadEvents& events) const {
   if (name.place == Place::kPath)
     return Fail(InvalidArgument(fmt::format("{} is a path: there is nothing to pull", name.path)));
-  // A file without announced hash that is replaced under our hands is begun anew.
+  // A branch may move and leave its files behind, and a file without announced hash may be
+  // replaced: then what there is now is wanted.
+  std::string last;
   for (int tries = 0;; ++tries) {
-    auto model = PullRepository(name, events);
-    if (model.has_value() || name.place == Place::kHub || tries == kMaxChanges ||
-        model.error().code() != Code::kFailedPrecondition)
-      return model;
+    std::string vanished;
+    auto model = PullRepository(name, events, &vanished);
+    if (model.has_value() || vanished.empty() || tries == kMaxChanges) return model;
+    // The hub still lists what it does not give.
+    if (name.place == Place::kHub && vanished == last) return model;
+    last = std::move(vanished);
     if (events.on_note) events.on_note(model.error().ToString() + "; beginning anew");
   }
 }

@@ -55,8 +55,11 @@ class Hub {
 
  private:
   struct Resolved;
+  struct Chosen;
   Result<Resolved> Resolve(const RepositoryName& name, const DownloadEvents& events) const;
-  Result<LocalModel> PullRepository(const RepositoryName& name, const DownloadEvents& events) const;
+  Result<Chosen> Choose(const RepositoryName& name, const DownloadEvents& events) const;
+  Result<LocalModel> PullRepository(const RepositoryName& name, const DownloadEvents& events,
+                                    std::string* vanished) const;
   Result<Listing> ResolvePlain(Http& http, const RepositoryName& name, Resolved* resolved) const;
   DownloadFile ToDownload(const Resolved& resolved, const RepositoryFile& file) const;
   Result<Selection> Select(const RepositoryName& name, const Resolved& resolved,

@@ -32,6 +32,10 @@ Status RefusalOf(const HttpHead& head, const Settings& settings, const std::stri
   if (code == "RevisionNotFound")
     return NotFound(fmt::format("{} has no revision \"{}\": {}/tree/main lists what there is",
                                 repository, revision, page));
+  if (code == "EntryNotFound")
+    return NotFound(fmt::format(
+        "{}@{} does not have a file that the hub lists: try again, or name another revision",
+        repository, revision));
   if (code == "GatedRepo" || head.status == 403)
     return PermissionDenied(fmt::format(
         "{} is gated: accept its licence at {} and set HF_TOKEN to a token of that account",

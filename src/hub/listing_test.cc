@@ -136,6 +136,19 @@ TEST(SelectFiles, QuantisationsAreChosenByWholeWords) {
   EXPECT_FALSE(SelectFiles(listing, "", "absent.gguf").has_value());
 }
 
+TEST(SelectFiles, PartsOfAGgufAreTakenTogetherOrRefused) {
+  const Listing whole = Parsed(Large("M-00001-of-00002.gguf") + "," +
+                               Large("M-00002-of-00002.gguf") + "," + Large("N.gguf"));
+  const auto named = SelectFiles(whole, "", "M-00002-of-00002.gguf");
+  ASSERT_TRUE(named.has_value()) << named.error().ToString();
+  EXPECT_EQ(named->files.size(), 2u);
+  EXPECT_EQ(named->model, "M-00001-of-00002.gguf");
+  const Listing cut = Parsed(Large("M-00001-of-00003.gguf") + "," + Large("M-00003-of-00003.gguf"));
+  EXPECT_THAT(SelectFiles(cut, "", "").error().message(), HasSubstr("lacks part 2 of the 3 of M"));
+  const Listing tail = Parsed(Large("M-00002-of-00002.gguf"));
+  EXPECT_THAT(SelectFiles(tail, "", "").error().message(), HasSubstr("lacks part 1 of the 2 of M"));
+}
+
 TEST(SelectFiles, PicklesAreRefusedByName) {
   const Listing listing = Parsed(kTexts + Large("pytorch_model-00001-of-00002.bin"));
   EXPECT_THAT(SelectFiles(listing, "", "").error().message(),

@@ -127,8 +127,7 @@ Status WritePack(std::vector<PackSource> sources, json::Array repositories,
   }
   const std::string list = WritePackManifest(manifest);
   if (list.size() > kMaxListingBytes) return ResourceExhausted("too many files for one pack");
-  std::filesystem::path draft = target;
-  draft += fmt::format(".tmp.{}", ::getpid());
+  const std::filesystem::path draft = DraftPath(target, "tmp");
   const auto write = [&]() -> Status {
     TESSERA_ASSIGN_OR_RETURN(const auto writer, FileWriter::Create(draft));
     TESSERA_RETURN_IF_ERROR(writer->Append(

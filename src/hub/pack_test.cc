@@ -53,7 +53,8 @@ class PackTest : public ::testing::Test {
                     bool replace = false) {
     TESSERA_ASSIGN_OR_RETURN(PackReader reader, PackReader::Open(pack_));
     for (const json::Value& row : reader.manifest().repositories) {
-      TESSERA_ASSIGN_OR_RETURN(RepositoryImport import, RepositoryImport::Begin(row, cache));
+      TESSERA_ASSIGN_OR_RETURN(RepositoryImport import,
+                               RepositoryImport::Begin(row, cache, dir_.path() / "plain"));
       for (const PackEntry& entry : reader.manifest().entries)
         TESSERA_RETURN_IF_ERROR(import.Take(reader, entry));
       std::vector<std::string> ignored;
@@ -121,6 +122,9 @@ TEST_F(PackTest, ADamagedBlobIsNotPackedAndFoundByVerify) {
   EXPECT_EQ(Export().code(), Code::kDataLoss);
   EXPECT_FALSE(std::filesystem::exists(pack_));
   EXPECT_THAT(*FindDamagedBlobs(Scanned(), {}), ::testing::ElementsAre(blob));
+  std::filesystem::remove(blob);
+  std::filesystem::create_symlink(blob, blob);
+  EXPECT_THAT(*FindDamagedBlobs(Scanned(), {}), ::testing::ElementsAre(blob)) << "a circle";
 }
 
 TEST(PackManifest, EntriesThatReachOutsideAreRefused) {

@@ -20,6 +20,7 @@ namespace {
 constexpr uint64_t kSyncEveryBytes = 64ull << 20;
 // Hashed at a time while the download runs: reads come from the page cache.
 constexpr uint64_t kHashPieceBytes = 4ull << 20;
+constexpr std::string_view kPartSuffix = ".tessera.incomplete";
 
 std::filesystem::path With(const std::filesystem::path& target, std::string_view suffix) {
   std::filesystem::path path = target;
@@ -62,6 +63,42 @@ Status WriteAllAt(int fd, uint64_t offset, ByteSpan bytes, const std::filesystem
   return {};
 }
 
+bool IsSha256(std::string_view validator) {
+  return validator.size() == 64 &&
+         validator.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+/// The beginning of a file, which it has without a hole.
+uint64_t SolidBytes(const std::filesystem::path& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0) return 0;
+  struct stat info {};
+  const bool is_file = ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_nlink == 1;
+  const off_t hole = is_file ? ::lseek(fd, 0, SEEK_HOLE) : -1;
+  ::close(fd);
+  return hole > 0 ? static_cast<uint64_t>(hole) : 0;
+}
+
+/// What huggingface_hub left of the file when it was killed: the longest beginning of several.
+struct Foreign {
+  std::filesystem::path path;
+  uint64_t bytes = 0;
+};
+Foreign LongestForeign(const std::filesystem::path& target, uint64_t bytes) {
+  const std::string begin = target.filename().string() + ".";
+  Foreign longest;
+  std::error_code error;
+  std::filesystem::directory_iterator it(target.parent_path(), error);
+  for (const std::filesystem::directory_iterator end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (!name.starts_with(begin) || !name.ends_with(".incomplete") || name.ends_with(kPartSuffix))
+      continue;
+    const uint64_t solid = SolidBytes(it->path());
+    if (solid > longest.bytes && solid <= bytes) longest = {it->path(), solid};
+  }
+  return longest;
+}
+
 uint64_t FileBytes(int fd) {
   struct stat info {};
   return ::fstat(fd, &info) == 0 && info.st_size > 0 ? static_cast<uint64_t>(info.st_size) : 0;
@@ -71,7 +108,7 @@ uint64_t FileBytes(int fd) {
 
 PartialFile::PartialFile(std::filesystem::path target, uint64_t bytes, std::string validator)
     : target_(std::move(target)),
-      part_(With(target_, ".tessera.incomplete")),
+      part_(With(target_, kPartSuffix)),
       journal_path_(With(target_, ".tessera.journal")),
       bytes_(bytes),
       validator_(std::move(validator)),
@@ -107,7 +144,28 @@ Status PartialFile::OpenFiles() {
   journal.bytes = bytes_;
   journal.validator = validator_;
   present_ = journal.present;
+  if (present_.bytes() == 0 && IsSha256(validator_)) {
+    const Foreign foreign = LongestForeign(target_, bytes_);
+    if (foreign.bytes > 0) return TakeOver(foreign.path, foreign.bytes);
+  }
   return StartJournal(journal);
+}
+
+Status PartialFile::TakeOver(const std::filesystem::path& foreign, uint64_t bytes) {
+  // The journal first: until the rename it speaks of more bytes than there are, and is not
+  // believed.
+  if (::ftruncate(fd_, 0) != 0) return ErrnoStatus(errno, "emptying", part_);
+  Journal journal{bytes_, validator_, {}, {}};
+  journal.present.Add({0, bytes});
+  TESSERA_RETURN_IF_ERROR(StartJournal(journal));
+  if (::rename(foreign.c_str(), part_.c_str()) != 0)
+    return ErrnoStatus(errno, "renaming to", part_);
+  ::close(std::exchange(fd_, -1));
+  fd_ = OpenOwn(part_, O_RDWR);
+  if (fd_ < 0) return ErrnoStatus(errno, "opening", part_);
+  present_ = journal.present;
+  taken_over_ = bytes;
+  return {};
 }
 
 Status PartialFile::StartJournal(const Journal& journal) {
@@ -174,12 +232,19 @@ Status PartialFile::SyncIfDue() {
     unsynced_ = 0;
     ranges = journal_ranges_;  // Their bytes were written before; later ones may miss this sync.
   }
-  const int result = ::fdatasync(fd_);
-  const int error = errno;
+  const Status synced = SyncFile();
   const std::lock_guard lock(mutex_);
   is_syncing_ = false;
-  if (result != 0) return ErrnoStatus(error, "syncing", part_);
+  TESSERA_RETURN_IF_ERROR(synced);
   return Append(JournalSyncedLine(ranges));
+}
+
+Status PartialFile::SyncFile() {
+  if (::fdatasync(fd_) == 0) return {};
+  const Status status = ErrnoStatus(errno, "syncing", part_);
+  // The kernel forgets what it could not write, and says so once: nobody may believe the journal.
+  (void)::unlink(journal_path_.c_str());
+  return status;
 }
 
 Status PartialFile::HashSome(bool to_the_end) {
@@ -242,7 +307,7 @@ Status PartialFile::Restart() {
 }
 
 Status PartialFile::Publish() {
-  if (::fdatasync(fd_) != 0) return ErrnoStatus(errno, "syncing", part_);
+  TESSERA_RETURN_IF_ERROR(SyncFile());
   if (::rename(part_.c_str(), target_.c_str()) != 0)
     return ErrnoStatus(errno, "renaming to", target_);
   TESSERA_RETURN_IF_ERROR(SyncDirectory(target_.parent_path()));

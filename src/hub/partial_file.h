@@ -4,7 +4,9 @@
 // <target>.tessera.journal (journal.h has the durability rule). Several threads write ranges of it;
 // SHA-256 is taken over the beginning as it becomes contiguous, so that little is left to hash at
 // the end. Whoever opens one holds the file's lock (file_lock.h). The name differs from
-// huggingface_hub's "<etag>.incomplete" on purpose: that one is continued from its size.
+// huggingface_hub's "<etag>[.<random>].incomplete" on purpose: its older versions continue that one
+// from its size, and ours has holes. What a killed one of theirs left is taken over, where a
+// SHA-256 will tell whether it was any good: it becomes ours, as far as it has no hole.
 #pragma once
 
 #include <filesystem>
@@ -33,6 +35,8 @@ class PartialFile {
   PartialFile& operator=(const PartialFile&) = delete;
 
   uint64_t bytes() const { return bytes_; }
+  /// How much of the file huggingface_hub had left, if this object took that over; else 0.
+  uint64_t TakenOverBytes() const { return taken_over_; }
   uint64_t PresentBytes() const;
   std::vector<ByteRange> Missing() const;
 
@@ -54,6 +58,8 @@ class PartialFile {
  private:
   PartialFile(std::filesystem::path target, uint64_t bytes, std::string validator);
   Status OpenFiles();
+  Status TakeOver(const std::filesystem::path& foreign, uint64_t bytes);
+  Status SyncFile();
   Status StartJournal(const Journal& journal);
   Status Append(std::string_view line);
   Status HashSome(bool to_the_end);
@@ -67,6 +73,7 @@ class PartialFile {
   std::string boot_;
   int fd_ = -1;
   int journal_fd_ = -1;
+  uint64_t taken_over_ = 0;
   mutable std::mutex mutex_;
   RangeSet present_;  // Guarded by mutex_, as all below.
   uint64_t journal_ranges_ = 0;

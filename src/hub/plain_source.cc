@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/hash.h"
+#include "base/utf8.h"
 #include "hub/bucket_listing.h"
 #include "hub/limits.h"
 #include "hub/patience.h"
@@ -37,6 +38,32 @@ void Seal(PlainSource* source, const RepositoryName& name) {
   source->listing.commit = Digits(all);
 }
 
+/// What an answer that is no 2xx means; `what` is the source as people know it.
+Status RefusalOf(const HttpHead& head, const std::string& what) {
+  const std::string text = fmt::format("{} answers {}", what, head.status);
+  if (head.status == 408 || head.status == 429 || head.status >= 500) return Unavailable(text);
+  if (head.status == 404 || head.status == 410) return NotFound(text);
+  if (!what.starts_with("s3:"))
+    return head.status == 401 || head.status == 403 ? PermissionDenied(text)
+                                                    : FailedPrecondition(text);
+  const auto says = [&](std::string_view code) {
+    return head.error_text.find(fmt::format("<Code>{}</Code>", code)) != std::string::npos;
+  };
+  if (says("RequestTimeTooSkewed"))
+    return FailedPrecondition(text +
+                              ": this machine's clock is wrong, and signatures have the time in "
+                              "them: set it (date shows it)");
+  const std::string* region = head.Find("x-amz-bucket-region");
+  if (region != nullptr &&
+      (head.status / 100 == 3 || head.status == 400 || says("AuthorizationHeaderMalformed")))
+    return FailedPrecondition(fmt::format("{}: the bucket is in another region: set AWS_REGION={}",
+                                          text, EscapeNonUtf8(region->substr(0, 40))));
+  if (head.status == 401 || head.status == 403)
+    return PermissionDenied(
+        text + ": set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY to a key that may read it");
+  return FailedPrecondition(text);
+}
+
 /// The answer of one question, or why it has none.
 template <class Ask>
 Result<HttpHead> AskPatiently(const Settings& settings, const std::string& what, const Ask& ask) {
@@ -50,22 +77,7 @@ Result<HttpHead> AskPatiently(const Settings& settings, const std::string& what,
       return head;
     } else {
       wait = RetryAfter(*head);
-      const std::string text = fmt::format("{} answers {}", what, head->status);
-      switch (head->status) {
-        case 401:
-        case 403:
-          status = PermissionDenied(
-              text + (what.starts_with("s3:") ? ": set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY "
-                                                "to a key that may read it"
-                                              : ""));
-          break;
-        case 404:
-        case 410:
-          status = NotFound(text);
-          break;
-        default:
-          status = Unavailable(text);
-      }
+      status = RefusalOf(*head, what);
     }
     if (status.code() != Code::kUnavailable || !patience.Wait(wait)) return Fail(status);
   }
@@ -104,10 +116,14 @@ Result<PlainSource> ProbeUrl(Http& http, const Settings& settings, const Reposit
         Unimplemented(fmt::format("{} does not say how large the file is", ShownSource(name))));
   const std::string* validator = head.Find("etag");
   if (validator == nullptr) validator = head.Find("last-modified");
+  if (validator == nullptr || validator->empty())
+    return Fail(Unimplemented(fmt::format(
+        "{} does not say which version of the file it gives (neither ETag nor Last-Modified), so "
+        "ranges of two could be mixed: download it by other means, and name the file",
+        ShownSource(name))));
   const std::string_view path = WithoutQuery(name.url);
   PlainSource source;
-  Add(&source, std::string(path.substr(path.rfind('/') + 1)), *bytes,
-      {name.url, validator != nullptr ? *validator : ""});
+  Add(&source, std::string(path.substr(path.rfind('/') + 1)), *bytes, {name.url, *validator});
   TESSERA_RETURN_IF_ERROR(CheckFileName(source.listing.files.front().name));
   Seal(&source, name);
   return source;
@@ -155,6 +171,10 @@ Result<PlainSource> ReadBucket(Http& http, const Settings& settings, const Repos
                                  : object.key.substr(std::min(prefix.size(), object.key.size()));
       if (!object.key.starts_with(prefix) || (is_file && object.key != prefix)) continue;
       if (!CheckFileName(file).ok() || source.files.contains(file)) continue;
+      if (object.etag.empty())
+        return Fail(Unimplemented(fmt::format(
+            "{}: the store lists objects without ETag, so ranges of two versions could be mixed",
+            ShownSource(name))));
       Add(&source, std::move(file), object.bytes,
           {fmt::format("{}/{}", base, EscapePath(object.key)), object.etag});
     }

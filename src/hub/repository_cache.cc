@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hub/repository_cache.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <system_error>
 
 #include "base/file.h"
@@ -67,7 +65,9 @@ Status RepositoryCache::WriteRef(std::string_view revision, const std::string& c
   if (IsCommit(revision) || ReadRef(revision) == commit) return {};
   const std::filesystem::path path = folder_ / "refs" / revision;
   TESSERA_RETURN_IF_ERROR(MakeFolder(path.parent_path()));
-  return WriteFileAtomic(path, commit);
+  // What a killed process leaves among the refs would be one, also for other tools.
+  TESSERA_RETURN_IF_ERROR(MakeFolder(folder_ / ".tessera"));
+  return WriteFileAtomic(path, commit, folder_ / ".tessera");
 }
 
 std::optional<Listing> RepositoryCache::ReadListing(std::string_view commit) const {
@@ -110,12 +110,9 @@ Status RepositoryCache::LinkInto(const std::filesystem::path& folder,
       std::filesystem::read_symlink(link, error) == target)
     return {};
   TESSERA_RETURN_IF_ERROR(MakeFolder(link.parent_path()));
-  static std::atomic<uint64_t> counter = 0;  // Two threads may link the same file.
   // Made elsewhere, so that a crash leaves nothing in the snapshot; a relative link is only text.
   TESSERA_RETURN_IF_ERROR(MakeFolder(folder_ / ".tessera"));
-  const std::filesystem::path temporary =
-      folder_ / ".tessera" / fmt::format("link.tmp.{}.{}", ::getpid(), counter++);
-  (void)::unlink(temporary.c_str());  // Of a killed process that had our number.
+  const std::filesystem::path temporary = DraftPath(folder_ / ".tessera/link", "tmp");
   if (::symlink(target.c_str(), temporary.c_str()) != 0)
     return ErrnoStatus(errno, "linking", temporary);
   if (::rename(temporary.c_str(), link.c_str()) != 0) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 #include "base/json.h"
 #include "hub/limits.h"
@@ -40,25 +41,57 @@ bool IsGgufModel(std::string_view name) {
   return name.ends_with(".gguf") && Lower(name).find("mmproj") == std::string::npos;
 }
 
-/// "dir/Model-Q4_K_M-00002-of-00003.gguf" -> {"dir/Model-Q4_K_M", 2}; whole files have part 0.
+/// "dir/Model-Q4_K_M-00002-of-00003.gguf" -> {"dir/Model-Q4_K_M", 2, 3}; whole files have part 0.
 struct GgufName {
   std::string stem;
   int part = 0;
+  int parts = 0;
 };
 GgufName SplitGgufName(std::string_view name) {
   constexpr size_t kTail = 15;  // "-00002-of-00003"
   name.remove_suffix(5);
-  if (name.size() <= kTail) return {std::string(name), 0};
+  if (name.size() <= kTail) return {std::string(name)};
   const std::string_view tail = name.substr(name.size() - kTail);
   const auto digits = [](std::string_view text) {
     return text.find_first_not_of("0123456789") == std::string_view::npos;
   };
   if (tail[0] != '-' || tail.substr(6, 4) != "-of-" || !digits(tail.substr(1, 5)) ||
       !digits(tail.substr(10, 5)))
-    return {std::string(name), 0};
-  int part = 0;
-  for (const char c : tail.substr(1, 5)) part = part * 10 + (c - '0');
-  return {std::string(name.substr(0, name.size() - kTail)), part};
+    return {std::string(name)};
+  const auto number = [](std::string_view text) {
+    int value = 0;
+    for (const char c : text) value = value * 10 + (c - '0');
+    return value;
+  };
+  return {std::string(name.substr(0, name.size() - kTail)), number(tail.substr(1, 5)),
+          number(tail.substr(10, 5))};
+}
+
+/// A GGUF with all its parts, opened by the first.
+Result<Selection> SelectParts(const Listing& listing, const std::string& stem) {
+  std::vector<std::pair<GgufName, const RepositoryFile*>> found;
+  for (const RepositoryFile& file : listing.files)
+    if (IsGgufModel(file.name))
+      if (GgufName name = SplitGgufName(file.name); name.stem == stem)
+        found.emplace_back(std::move(name), &file);
+  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.first.part, a.first.parts) < std::tie(b.first.part, b.first.parts);
+  });
+  Selection selection;
+  const int parts = found.front().first.parts;
+  for (const auto& [name, file] : found) {
+    const auto expected = static_cast<int>(selection.files.size()) + (parts > 0 ? 1 : 0);
+    // Of a whole file beside parts of the same name the whole one is enough.
+    if (parts == 0 && expected == 1) break;
+    if (name.part != expected || name.parts != parts) break;
+    selection.files.push_back(file);
+  }
+  const int needed = std::max(parts, 1);
+  if (static_cast<int>(selection.files.size()) != needed)
+    return Fail(NotFound(fmt::format("{} lacks part {} of the {} of {}", listing.repository,
+                                     selection.files.size() + 1, needed, stem)));
+  selection.model = selection.files.front()->name;
+  return selection;
 }
 
 /// Whether `wanted` (lower case) stands in `stem` between separators, or is a folder's name.
@@ -110,17 +143,7 @@ Result<Selection> SelectGguf(const Listing& listing, std::string_view quantizati
                     : chosen.empty()     ? fmt::format(", none of them \"{}\"", quantization)
                                          : fmt::format(" that match \"{}\"", quantization),
                     listing.repository, fmt::join(choices, ", "))));
-  Selection selection;
-  std::vector<std::pair<int, const RepositoryFile*>> parts;
-  for (const RepositoryFile& file : listing.files) {
-    if (!IsGgufModel(file.name)) continue;
-    const GgufName name = SplitGgufName(file.name);
-    if (name.stem == chosen.front()) parts.emplace_back(name.part, &file);
-  }
-  std::sort(parts.begin(), parts.end());
-  for (const auto& [part, file] : parts) selection.files.push_back(file);
-  selection.model = parts.front().second->name;
-  return selection;
+  return SelectParts(listing, chosen.front());
 }
 
 Status OnlyPickles(const Listing& listing) {
@@ -182,6 +205,7 @@ Result<Selection> SelectFiles(const Listing& listing, std::string_view quantizat
     const RepositoryFile* named = listing.Find(file);
     if (named == nullptr)
       return Fail(NotFound(fmt::format("{} has no file {}", listing.repository, file)));
+    if (IsGgufModel(named->name)) return SelectParts(listing, SplitGgufName(named->name).stem);
     Selection selection;
     selection.files = {named};
     selection.model = named->name;

@@ -25,7 +25,7 @@ struct Settings {
   std::string token;                                // Empty: anonymous.
   /// The folder that huggingface_hub calls HF_HUB_CACHE.
   std::filesystem::path cache;
-  /// Files from plain addresses and buckets, <downloads>/<host>--<name>-<hash of the address>/.
+  /// Files from plain addresses and buckets, in the same layout (plain_source.h).
   std::filesystem::path downloads;
   bool offline = false;
   std::string ca_file;  // PEM; empty: the system's.

@@ -17,7 +17,7 @@ import numpy
 import pytest
 
 from conftest import TESSERA, TINY, tessera
-from fake_hub import FakeHub, bytes_content, file_content, sparse_content
+from fake_hub import FakeHub, Proxy, bytes_content, file_content, sparse_content
 
 NAME = "org/tiny"
 
@@ -37,7 +37,7 @@ class Client:
         self.env = {"HF_ENDPOINT": hub.url, "HF_HOME": str(self.hf), "HOME": str(home),
                     "TESSERA_CACHE": str(home / "tessera"), "HF_TOKEN": "", "HF_HUB_CACHE": "",
                     "HF_HUB_OFFLINE": "", "HF_HUB_DOWNLOAD_TIMEOUT": "1", "XDG_CACHE_HOME": "",
-                    "NO_PROXY": "*"}
+                    "NO_PROXY": "*", "no_proxy": "*"}
 
     @property
     def cache(self) -> Path:
@@ -674,3 +674,251 @@ def test_hostile_packs_are_refused(client: Client, tmp_path: Path, path: str) ->
                      + text + data)
     client.refused("cache", "import", pack)
     assert not list(tmp_path.rglob("escaped")) and not list(tmp_path.rglob("c"))
+
+
+def test_files_of_the_same_bytes_are_fetched_once(hub: FakeHub, client: Client) -> None:
+    files = {path.name: path.read_bytes() for path in (TINY / "hf").iterdir()}
+    files |= {"added_tokens.json": b"{}", "special_tokens_map.json": b"{}", "quantize_config.json": b"{}"}
+    hub.add_repository("org/same", files)
+    pulled = Path(client.pull("org/same")["path"])
+    assert [(pulled / name).read_bytes() for name in ("added_tokens.json", "quantize_config.json")] == [b"{}"] * 2
+    assert sum(row.name in ("added_tokens.json", "special_tokens_map.json", "quantize_config.json")
+               for row in hub.served) == 1
+
+
+def test_a_branch_that_moves_meanwhile(hub: FakeHub, client: Client) -> None:
+    """Its old files vanish: what it has now is wanted."""
+    files = {path.name: path.read_bytes() for path in (TINY / "hf").iterdir()}
+    moved: list[str] = []
+
+    def move() -> None:
+        moved.append(hub.add_repository(NAME, files | {"chat_template.jinja": b"new"}))
+        del hub.repositories[NAME].commits[hub.commit]
+
+    hub.before_resolve = move
+    done = client.run("pull", NAME, "--json")
+    assert done.returncode == 0, done.stderr.decode()
+    assert json.loads(done.stdout)["revision"] == moved[0] and b"beginning anew" in done.stderr
+
+
+def test_files_that_are_listed_and_not_there(hub: FakeHub, client: Client) -> None:
+    hub.fault("resolve", "*", "status", code=404, headers={"X-Error-Code": "EntryNotFound"}, times=-1)
+    done = client.run("pull", NAME)
+    assert done.returncode == 1 and b"does not have a file that the hub lists" in done.stderr
+    assert done.stderr.count(b"beginning anew") == 1, "asked once more, not for ever"
+
+
+def test_what_huggingface_hub_left_is_gone_on_with(hub: FakeHub, client: Client) -> None:
+    """The real client is killed in the middle of a large file; its bytes are not fetched again."""
+    files = big_repository(hub)
+    hub.rate = 1 << 20
+    env = {name: value for name, value in client.env.items() if value}
+    real = subprocess.Popen(
+        [sys.executable, "-c", f"from huggingface_hub import hf_hub_download as d; d('org/big', '{LAST}')"],
+        env={**os.environ, **env, "HF_HUB_DISABLE_XET": "1", "HF_HUB_DISABLE_TELEMETRY": "1"},
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    left: list[Path] = []
+    while time.monotonic() < deadline:
+        left = [path for path in client.cache.glob("models--*/blobs/*.incomplete") if path.stat().st_size > 1 << 20]
+        if left:
+            break
+        time.sleep(0.05)
+    real.kill()
+    real.wait()
+    assert left, "the real client keeps what it fetched beside the blob"
+    held = left[0].stat().st_size
+    hub.rate = 0
+    hub.forget()
+    done = client.run("pull", "org/big", "--json")
+    assert done.returncode == 0, done.stderr.decode()
+    check_whole(json.loads(done.stdout), files)
+    assert b"going on with the" in done.stderr and not left[0].exists()
+    assert hub.sent_bytes(LAST) == len(files[LAST]) - held
+
+
+def test_a_wrong_name_gets_the_near_one(hub: FakeHub, client: Client) -> None:
+    client.pull()
+    for wrong in ("org/tinny", "other/tiny", "ORG/Tiny"):
+        says = client.refused("pull", wrong)
+        assert f"has no repository {wrong}" in says and f"or is {NAME} meant, which the cache has?" in says
+        says = client.refused("pull", wrong, "--offline")
+        assert "is not complete in the cache" in says and f"or is {NAME} meant" in says
+    assert f"or is {NAME} meant" in client.refused("run", "tiny", "-p", "x")
+    assert "meant" not in client.refused("pull", "meta-llama/Llama-3.1-8B")
+
+
+@pytest.mark.parametrize("name,says", [
+    ("org/../etc", "is not there"), ("hf://org/..", "is no repository name"), ("org/repo@../../x", "is no revision"),
+    ("org/repo@", "a revision has 1 to"), ("org/repo:", "has no quantisation"), ("hf://a--b/c", "is no repository name"),
+    ("https://huggingface.co/org/repo/settings", "is no page of a repository"),
+    ("https://user:secret@host/x.gguf", "an address with a password in it"), ("s3://x", "names no bucket"),
+    ("s3://bucket/../x", "reaches outside"), ("file:", "names no file"), ("file:/absent.gguf", "is not there"),
+    ("org/" + "r" * 97, "is not there")])
+def test_wrong_names_are_one_sentence(client: Client, name: str, says: str) -> None:
+    refused = client.refused("pull", name)
+    assert says in refused and "secret" not in refused
+
+
+@pytest.mark.parametrize("variable,value,says", [
+    ("HF_ENDPOINT", "hf-mirror.example", "expected an address that begins with https:// or http://"),
+    ("HF_ENDPOINT", "http://", "expected an address"), ("HF_ENDPOINT", "https://u:pw0@host", "has a password in it"),
+    ("AWS_ENDPOINT_URL", "host:9000", "expected an address"), ("HF_HUB_DOWNLOAD_TIMEOUT", "0", "from 1 to 86400")])
+def test_wrong_variables_are_one_sentence(client: Client, variable: str, value: str, says: str) -> None:
+    refused = client.refused("pull", NAME, **{variable: value})
+    assert variable in refused and says in refused and "pw0" not in refused
+
+
+def test_a_file_by_scheme(client: Client) -> None:
+    run = ("--raw", "-p", "a", "-n", "3", "--temperature", "0")
+    by_scheme = client.run("run", f"file://{TINY}/tiny-f16.gguf", *run)
+    assert by_scheme.returncode == 0 and by_scheme.stdout == client.run("run", TINY / "tiny-f16.gguf", *run).stdout
+
+
+def test_a_proxy_is_used(hub: FakeHub, client: Client) -> None:
+    """Names that only the proxy knows; it wants a login, which no message shows."""
+    port = int(hub.url.rsplit(":", 1)[1])
+    with Proxy({"hub.test": port}, login="me:pr0xysecret") as proxy:
+        env = {"HF_ENDPOINT": "http://hub.test", "NO_PROXY": "", "no_proxy": "", "http_proxy": proxy.url,
+               "HF_TOKEN": hub.token}
+        client.pull(**env)
+        assert any("http://hub.test/api/models" in asked for asked in proxy.asked)
+        assert hub.leaks == []
+        shutil.rmtree(client.cache)
+        refused = client.refused("pull", NAME, **{**env, "http_proxy": proxy.url.replace("pr0xy", "wrong")})
+        assert "407" in refused and "secret" not in refused
+        asked = len(proxy.asked)
+        assert client.run("pull", NAME, **{**env, "HF_ENDPOINT": hub.url, "no_proxy": "127.0.0.1"}).returncode == 0
+        assert len(proxy.asked) == asked, "no_proxy is heeded"
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Certificate and key in one file, signed by itself."""
+    folder = tmp_path_factory.mktemp("tls")
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+                    "-keyout", folder / "key.pem", "-out", folder / "cert.pem", "-days", "2", "-subj", "/CN=hub.test",
+                    "-addext", "subjectAltName=DNS:hub.test,IP:127.0.0.1"], check=True, capture_output=True)
+    (folder / "both.pem").write_bytes((folder / "cert.pem").read_bytes() + (folder / "key.pem").read_bytes())
+    return folder
+
+
+@pytest.mark.parametrize("variable", ["SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE"])
+def test_certificates(certificate: Path, tmp_path: Path, variable: str) -> None:
+    """https with a CA of the company's own, also through a proxy's CONNECT, which sees no token."""
+    with FakeHub(tls=certificate / "both.pem") as hub:
+        hub.add_repository(NAME, TINY / "hf", private=True)
+        client = Client(hub, tmp_path)
+        client.env |= {"HF_TOKEN": hub.token, "SSL_CERT_FILE": "", "CURL_CA_BUNDLE": "", "REQUESTS_CA_BUNDLE": ""}
+        refused = client.refused("pull", NAME)
+        assert "certificate" in refused and "$SSL_CERT_FILE names the certificates to trust" in refused
+        client.pull(**{variable: str(certificate / "cert.pem")})
+        shutil.rmtree(client.cache)
+        with Proxy({"hub.test": int(hub.url.rsplit(":", 1)[1])}) as proxy:
+            client.pull(**{variable: str(certificate / "cert.pem"), "NO_PROXY": "", "no_proxy": "",
+                           "https_proxy": proxy.url, "HF_ENDPOINT": "https://hub.test"})
+            assert any(asked == "CONNECT hub.test:443" for asked in proxy.asked) and proxy.tokens == []
+        assert hub.leaks == []
+        shutil.rmtree(client.cache)
+        assert "error setting certificate" in client.refused(
+            "pull", NAME, **{variable: str(tmp_path / "absent.pem")}).lower()
+
+
+def test_a_bucket_says_what_is_wrong(hub: FakeHub, client: Client) -> None:
+    hub.buckets["models"] = {f"tiny a+b/{path.name}": file_content(path) for path in (TINY / "hf").iterdir()}
+    hub.s3_keys = {"AKID": "s3cret"}
+    client.env |= {"AWS_ENDPOINT_URL": hub.url, "AWS_ACCESS_KEY_ID": "AKID", "AWS_SECRET_ACCESS_KEY": "s3cret",
+                   "AWS_SESSION_TOKEN": "session"}
+    client.pull("s3://models/tiny a+b")
+    shutil.rmtree(client.home / "tessera")
+    hub.clock_ahead = 3600.0
+    assert "this machine's clock is wrong" in client.refused("pull", "s3://models/tiny a+b")
+    hub.clock_ahead, hub.s3_region = 0.0, "eu-north-1"
+    begin = time.monotonic()
+    assert "the bucket is in another region: set AWS_REGION=eu-north-1" in client.refused("pull", "s3://models/tiny a+b")
+    assert time.monotonic() - begin < 5, "what stays wrong is not asked again"
+    client.pull("s3://models/tiny a+b", AWS_REGION="eu-north-1")
+
+
+def test_an_address_without_version_is_refused(hub: FakeHub, client: Client) -> None:
+    hub.files["x.gguf"] = file_content(TINY / "tiny-f16.gguf")
+    hub.fault("file", "x.gguf", "etag", value="", times=-1)
+    assert "neither ETag nor Last-Modified" in client.refused("pull", f"{hub.url}/files/x.gguf")
+
+
+def test_headers_of_removed_blobs_are_fetched_again(hub: FakeHub, client: Client) -> None:
+    first = Path(client.pull(NAME, "--headers")["path"])
+    (first / "config.json").resolve().unlink()
+    assert (Path(client.pull(NAME, "--headers")["path"]) / "config.json").read_bytes() == (TINY / "hf/config.json").read_bytes()
+
+
+def test_a_pack_of_an_address_goes_where_addresses_are(hub: FakeHub, client: Client, tmp_path: Path) -> None:
+    hub.files["tiny.gguf"] = file_content(TINY / "tiny-f16.gguf")
+    url = f"{hub.url}/files/tiny.gguf"
+    client.pull(url)
+    name = json.loads(client.run("cache", "ls", "--json").stdout)["entries"][0]["name"]
+    pack = tmp_path / "one.pack"
+    assert client.run("cache", "export", name, "-o", pack).returncode == 0
+    far = Client(hub, tmp_path / "far")
+    far.home.mkdir()
+    done = far.run("cache", "import", pack)
+    assert done.returncode == 0, done.stderr.decode()
+    hub.forget()
+    assert Path(far.pull(url, "--offline")["path"]).read_bytes() == (TINY / "tiny-f16.gguf").read_bytes()
+    assert hub.requests == [] and not list(far.cache.glob("models--*"))
+
+
+def write_pack(path: Path, entries: list[dict[str, Any]], data: bytes, **more: Any) -> Path:
+    import hashlib
+    text = json.dumps({"entries": entries, **more}).encode()
+    path.write_bytes(b"tessera-pack 1 %d %s\n" % (len(text), hashlib.sha256(text).hexdigest().encode()) + text + data)
+    return path
+
+
+def test_packs_that_promise_too_much_are_refused(hub: FakeHub, client: Client, tmp_path: Path) -> None:
+    """Bombs, ends that are missing, lies about hashes, links in the way: nothing visible, nothing outside."""
+    import hashlib
+    pack, data = tmp_path / "evil.pack", b"boo"
+    sha = hashlib.sha256(data).hexdigest()
+    row = {"path": f"repositories/org/x/blobs/{sha}", "bytes": 3, "sha256": sha}
+    listing = {"id": "org/x", "sha": "c" * 40, "refs": ["main"],
+               "siblings": [{"rfilename": "config.json", "lfs": {"sha256": sha, "size": 3}}]}
+    huge = row | {"bytes": 1 << 43}
+    write_pack(pack, [huge], data, repositories=[listing])
+    assert "it was not copied whole" in client.refused("cache", "import", pack)
+    # As large as it says, but of holes: asked for room, and nothing is written.
+    listed = listing | {"siblings": [{"rfilename": "config.json", "lfs": {"sha256": sha, "size": 1 << 43}}]}
+    write_pack(pack, [huge], b"", repositories=[listed])
+    os.truncate(pack, pack.stat().st_size + (1 << 43))
+    assert "are free in" in client.refused("cache", "import", pack)
+    pack.unlink()
+    write_pack(pack, [row], data[:2], repositories=[listing])
+    assert "it was not copied whole" in client.refused("cache", "import", pack)
+    write_pack(pack, [row], b"bad", repositories=[listing])
+    assert "is damaged: copy the pack again" in client.refused("cache", "import", pack)
+    write_pack(pack, [row, row], data * 2, repositories=[listing])
+    assert "twice" in client.refused("cache", "import", pack)
+    write_pack(pack, [], b"", repositories=[listing])
+    assert "the pack lacks config.json of org/x" in client.refused("cache", "import", pack)
+    for refs in (["../../../../escaped"], ["a b"], [3], "main"):
+        write_pack(pack, [row], data, repositories=[listing | {"refs": refs}])
+        client.refused("cache", "import", pack)
+    for evil in ("../../escaped", "/tmp/escaped", "a\\b"):
+        write_pack(pack, [row], data, repositories=[listing | {"siblings": [
+            {"rfilename": evil, "lfs": {"sha256": sha, "size": 3}}]}])
+        client.run("cache", "import", pack)
+    for junk in (b"", b"\0" * 4096, b"tessera-pack 1 99999999999999999999 x\n", b"tessera-pack 1 10 " + b"a" * 64 + b"\n"):
+        pack.write_bytes(junk)
+        client.refused("cache", "import", pack)
+    assert not list(client.home.rglob("escaped")) and not list(client.cache.glob("models--*/snapshots/*/*"))
+    # A link where the blob goes is replaced, not followed.
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"precious")
+    blob = client.cache / "models--org--x/blobs" / sha
+    blob.parent.mkdir(parents=True, exist_ok=True)
+    blob.unlink(missing_ok=True)
+    blob.symlink_to(victim)
+    write_pack(pack, [row], data, repositories=[listing])
+    done = client.run("cache", "import", pack)
+    assert done.returncode == 0, done.stderr.decode()
+    assert victim.read_bytes() == b"precious" and blob.read_bytes() == data and not blob.is_symlink()

@@ -13,7 +13,8 @@ as a module:
 
 from .content import Content, bytes_content, file_content, sparse_content
 from .faults import Fault
+from .proxy import Proxy
 from .server import FakeHub, Served
 
-__all__ = ["Content", "FakeHub", "Fault", "Served", "bytes_content", "file_content",
-           "sparse_content"]
+__all__ = ["Content", "FakeHub", "Fault", "Proxy", "Served", "bytes_content",
+           "file_content", "sparse_content"]

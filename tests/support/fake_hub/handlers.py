@@ -226,6 +226,10 @@ class HubHandler(Handler):
 
     def resolve(self, name: str, revision: str, file: str) -> None:
         from .server import is_lfs
+        with self.hub.lock:
+            hook, self.hub.before_resolve = self.hub.before_resolve, None
+            if hook is not None:
+                hook()
         fault = self.hub.faults.take("resolve", file)
         if self.took_fault(fault) or (repository := self.repository(name)) is None:
             return

@@ -6,7 +6,9 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
+import time
 import urllib.parse
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
@@ -19,8 +21,7 @@ def route(handler: "HubHandler", path: str) -> bool:
     bucket, _, key = path.lstrip("/").partition("/")
     if bucket not in handler.hub.buckets:
         return False
-    if handler.hub.s3_keys and (why := signature_error(handler)) is not None:
-        error(handler, 403, "SignatureDoesNotMatch", why)
+    if handler.hub.s3_keys and refused(handler):
         return True
     objects = handler.hub.buckets[bucket]
     if not key:
@@ -37,9 +38,33 @@ def route(handler: "HubHandler", path: str) -> bool:
     return True
 
 
-def error(handler: "HubHandler", code: int, name: str, message: str) -> None:
+def refused(handler: "HubHandler") -> bool:
+    """What S3 looks at before the signature itself, and that."""
+    region, hub = handler.hub.s3_region, handler.hub
+    authorization = handler.headers.get("Authorization", "")
+    if region and f"/{region}/s3/aws4_request" not in authorization:
+        error(handler, 400, "AuthorizationHeaderMalformed", f"expecting '{region}'",
+              {"x-amz-bucket-region": region})
+        return True
+    try:
+        stamp = datetime.strptime(handler.headers.get("x-amz-date", ""), "%Y%m%dT%H%M%SZ")
+    except ValueError:
+        error(handler, 403, "AccessDenied", "no valid x-amz-date")
+        return True
+    ahead = time.time() + hub.clock_ahead - stamp.replace(tzinfo=timezone.utc).timestamp()
+    if abs(ahead) > 15 * 60:
+        error(handler, 403, "RequestTimeTooSkewed", "The difference between the request time and the current time is too large.")
+        return True
+    if (why := signature_error(handler)) is not None:
+        error(handler, 403, "SignatureDoesNotMatch", why)
+        return True
+    return False
+
+
+def error(handler: "HubHandler", code: int, name: str, message: str,
+          headers: dict[str, str] | None = None) -> None:
     body = f"<?xml version=\"1.0\"?><Error><Code>{name}</Code><Message>{escape(message)}</Message></Error>"
-    handler.answer(code, body.encode(), "application/xml")
+    handler.answer(code, body.encode(), "application/xml", headers)
 
 
 def list_objects(handler: "HubHandler", bucket: str) -> None:
@@ -78,7 +103,8 @@ def signature_error(handler: "HubHandler") -> str | None:
         if needed not in signed:
             return f"{needed} is not signed"
     url = urllib.parse.urlsplit(handler.path)
-    query = "&".join(sorted(url.query.split("&"))) if url.query else ""
+    fields = sorted(field.partition("=")[::2] for field in url.query.split("&") if field)
+    query = "&".join("=".join(field) for field in fields)
     headers = "".join(f"{name}:{' '.join(handler.headers.get(name, '').split())}\n" for name in signed)
     payload = handler.headers.get("x-amz-content-sha256", hashlib.sha256(b"").hexdigest())
     canonical = "\n".join([handler.command, url.path, query, headers, names, payload])

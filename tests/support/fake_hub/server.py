@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import hashlib
+import ssl
 import sys
 import threading
 from dataclasses import dataclass, field
 from http.server import ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable
 
 from .content import Content, bytes_content, file_content
 from .faults import Fault, FaultPlan
@@ -51,19 +52,23 @@ class Server(ThreadingHTTPServer):
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that was killed is no news."""
-        if not isinstance(sys.exc_info()[1], ConnectionError):
+        if not isinstance(sys.exc_info()[1], (ConnectionError, ssl.SSLError)):
             super().handle_error(request, client_address)
 
 
 class FakeHub:
-    def __init__(self, port: int = 0, token: str = "hf_good") -> None:
+    def __init__(self, port: int = 0, token: str = "hf_good", tls: Path | None = None) -> None:
+        self.tls = tls  # PEM with certificate and key: https.
         self.token = token  # That gated and private repositories take.
         self.repositories: dict[str, Repository] = {}
         self.renamed: dict[str, str] = {}
         self.files: dict[str, Content] = {}  # Plain addresses: /files/NAME.
         self.buckets: dict[str, dict[str, Content]] = {}
         self.s3_keys: dict[str, str] = {}  # Access key -> secret; empty: buckets are public.
+        self.s3_region = ""  # Empty: any.
         self.s3_page = 1000
+        self.clock_ahead = 0.0  # Seconds that this server's clock is before the client's.
+        self.before_resolve: Callable[[], None] | None = None  # Called once, by the next request of a file.
         self.rate = 0  # Bytes a second of every body; 0: no limit.
         self.faults = FaultPlan()
         self.served: list[Served] = []
@@ -76,15 +81,25 @@ class FakeHub:
         self._threads: list[threading.Thread] = []
 
     def _server(self, handler: type, port: int) -> ThreadingHTTPServer:
-        return Server(("127.0.0.1", port), type(handler.__name__, (handler,), {"hub": self}))
+        server = Server(("127.0.0.1", port), type(handler.__name__, (handler,), {"hub": self}))
+        if self.tls is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(self.tls)
+            server.socket = context.wrap_socket(server.socket, server_side=True,
+                                                do_handshake_on_connect=False)
+        return server
+
+    @property
+    def scheme(self) -> str:
+        return "https" if self.tls is not None else "http"
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._hub.server_port}"
+        return f"{self.scheme}://127.0.0.1:{self._hub.server_port}"
 
     @property
     def store_url(self) -> str:
-        return f"http://127.0.0.1:{self._store.server_port}"
+        return f"{self.scheme}://127.0.0.1:{self._store.server_port}"
 
     def __enter__(self) -> "FakeHub":
         for server in (self._hub, self._store):
