@@ -20,7 +20,7 @@ constexpr std::string_view kSmallFiles[] = {
     "config.json",           "generation_config.json",  "tokenizer.json",
     "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
     "chat_template.jinja",   "chat_template.json",      "quantize_config.json",
-    "quant_config.json",
+    "quant_config.json",     "hf_quant_config.json",
 };
 constexpr std::string_view kMoreTemplates = "additional_chat_templates/";
 constexpr std::string_view kPickles[] = {".bin", ".pt", ".pth", ".ckpt", ".pkl"};

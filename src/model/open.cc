@@ -24,6 +24,23 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// What config.json says of it, or a file beside it.
+Result<std::optional<Quantisation>> OpenQuantisation(const fs::path& folder,
+                                                     const json::Object& config,
+                                                     ModelSource& source) {
+  TESSERA_ASSIGN_OR_RETURN(std::optional<Quantisation> found, FindQuantisation(config));
+  for (const QuantisationFile& file : QuantisationFiles()) {
+    if (found) break;
+    TESSERA_ASSIGN_OR_RETURN(const json::Value text,
+                             TakeJsonFile(folder, source, file.name, kMaxConfigBytes, false));
+    if (!text.is_object()) continue;
+    Result<Quantisation> read = ReadQuantisationFile(text.get_object(), file);
+    if (!read.has_value()) return Fail(std::move(read).error().WithContext(std::string(file.name)));
+    found = *std::move(read);
+  }
+  return found;
+}
+
 /// A repository as Hugging Face has them; the weights are open already.
 Status OpenRepository(const fs::path& folder, ModelSource& source) {
   TESSERA_ASSIGN_OR_RETURN(const json::Value config,
@@ -32,7 +49,8 @@ Status OpenRepository(const fs::path& folder, ModelSource& source) {
   if (!model.has_value()) return std::move(model).error().WithContext("config.json");
   source.config = *std::move(model);
   UseNamesOf(source.index, source.config);
-  TESSERA_ASSIGN_OR_RETURN(const auto quantisation, FindQuantisation(config.get_object()));
+  TESSERA_ASSIGN_OR_RETURN(const std::optional<Quantisation> quantisation,
+                           OpenQuantisation(folder, config.get_object(), source));
   if (quantisation) {
     TESSERA_ASSIGN_OR_RETURN(
         source.index, OpenQuantised(source.index, *quantisation, source.config, source.warnings));

@@ -179,6 +179,13 @@ METHODS = {
     "gptq8_zeros": (gptq, dict(bits=8, group=32, symmetric=False, v2=True),
                     {"quant_method": "gptq", "bits": 8, "group_size": 32, "sym": False,
                      "checkpoint_format": "gptq_v2"}),
+    "gptq4_file": (gptq, dict(bits=4, group=64, symmetric=True),
+                   ("quantize_config.json",
+                    {"bits": 4, "group_size": 64, "damp_percent": 0.01, "desc_act": False,
+                     "sym": True, "true_sequential": True})),
+    "awq_file": (awq, dict(group=64),
+                 ("quant_config.json",
+                  {"zero_point": True, "q_group_size": 64, "w_bit": 4, "version": "GEMM"})),
     "compressed4": (compressed, dict(bits=4, group=32, symmetric=True),
                     compressed_config("pack-quantized", num_bits=4, type="int", symmetric=True,
                                       strategy="group", group_size=32)),
@@ -201,6 +208,11 @@ METHODS = {
     "fp8_tensor_compressed": (fp8, dict(scale_shape="one"),
                               compressed_config("float-quantized", num_bits=8, type="float",
                                                 symmetric=True, strategy="tensor")),
+    "fp8_modelopt": (fp8, dict(scale_shape="tensor"),
+                     ("hf_quant_config.json",
+                      {"producer": {"name": "modelopt", "version": "0.23.0"},
+                       "quantization": {"quant_algo": "FP8", "kv_cache_quant_algo": "FP8",
+                                        "exclude_modules": ["lm_head"]}})),
     "fp8_row": (fp8, dict(scale_shape="row"),
                 compressed_config("float-quantized", num_bits=8, type="float", symmetric=True,
                                   strategy="channel")),
@@ -231,7 +243,10 @@ def make(source: Path, target: Path, method: str) -> dict[str, np.ndarray]:
         if path.suffix != ".safetensors" and not path.name.endswith(".index.json"):
             shutil.copy(path, target / path.name)
     text = json.loads((source / "config.json").read_text())
-    text["quantization_config"] = config
+    if isinstance(config, tuple):  # A file of its own.
+        (target / config[0]).write_text(json.dumps(config[1]))
+    else:
+        text["quantization_config"] = config
     (target / "config.json").chmod(0o644)
     (target / "config.json").write_text(json.dumps(text))
     tensors, expected, fp8_names = {}, {}, set()

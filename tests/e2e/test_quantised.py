@@ -18,7 +18,7 @@ from conftest import TINY, tessera
 SOURCE = TINY / "hf"
 EXACT = {"gptq4": "Q4_0", "gptq4_zeros": "Q5_0", "gptq4_v2": "Q5_0", "gptq8": "Q8_0",
          "gptq4_channel": "Q4_0", "awq": "Q5_0", "compressed4": "Q4_0", "compressed4_zeros": "Q5_0",
-         "compressed4_unset": "Q4_0", "compressed8": "Q8_0"}
+         "gptq4_file": "Q4_0", "awq_file": "Q5_0", "compressed4_unset": "Q4_0", "compressed8": "Q8_0"}
 
 
 @pytest.fixture(scope="module", params=packer.METHODS)

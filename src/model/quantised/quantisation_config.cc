@@ -200,4 +200,25 @@ Result<std::optional<Quantisation>> FindQuantisation(const json::Object& hf_conf
   return std::optional<Quantisation>();
 }
 
+std::span<const QuantisationFile> QuantisationFiles() {
+  static constexpr std::array<QuantisationFile, 3> kFiles = {{
+      {"quantize_config.json", "gptq", ""},
+      {"quant_config.json", "awq", ""},
+      {"hf_quant_config.json", "modelopt", "quantization"},
+  }};
+  return kFiles;
+}
+
+Result<Quantisation> ReadQuantisationFile(const json::Object& text, const QuantisationFile& file) {
+  json::Object config = text;
+  if (!file.inside.empty()) {
+    const json::Value* inside = json::Find(text, file.inside);
+    if (inside == nullptr || !inside->is_object())
+      return Fail(InvalidArgument(fmt::format("'{}' is missing or no object", file.inside)));
+    config = inside->get_object();
+  }
+  if (json::Find(config, "quant_method") == nullptr) config["quant_method"] = file.method;
+  return ReadQuantisation(config);
+}
+
 }  // namespace tessera::model

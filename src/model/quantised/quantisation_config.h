@@ -9,7 +9,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "base/json.h"
 #include "base/status.h"
@@ -40,5 +42,15 @@ Result<Quantisation> ReadQuantisation(const json::Object& config);
 
 /// Of a whole config.json: nothing for one that is not quantised.
 Result<std::optional<Quantisation>> FindQuantisation(const json::Object& hf_config);
+
+/// A file beside config.json that says it instead, as older packers and ModelOpt write it.
+struct QuantisationFile {
+  std::string_view name;    // "quantize_config.json"
+  std::string_view method;  // Where the file names none.
+  std::string_view inside;  // The member that holds it; empty: the file itself.
+};
+std::span<const QuantisationFile> QuantisationFiles();
+/// As ReadQuantisation; kInvalidArgument where the member is missing.
+Result<Quantisation> ReadQuantisationFile(const json::Object& text, const QuantisationFile& file);
 
 }  // namespace tessera::model

@@ -7,6 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace tessera::model {
 namespace {
 
@@ -87,6 +89,29 @@ TEST(QuantisationConfig, RefusesByNameWhatItCannotRead) {
     ASSERT_FALSE(q.has_value()) << text;
     EXPECT_THAT(q.error().message(), HasSubstr(message)) << text;
   }
+}
+
+TEST(QuantisationConfig, ReadsTheFilesBesideAConfig) {
+  const auto read = [](std::string_view name, std::string_view text) {
+    const auto file = std::ranges::find(QuantisationFiles(), name, &QuantisationFile::name);
+    return ReadQuantisationFile(json::Parse(text, {}, "file")->get_object(), *file);
+  };
+  const auto gptq = read("quantize_config.json", R"({"bits": 8, "group_size": 32, "sym": true})");
+  ASSERT_TRUE(gptq.has_value()) << StatusOf(gptq).ToString();
+  EXPECT_EQ(gptq->method, QuantisationMethod::kGptq);
+  EXPECT_EQ(gptq->bits, 8);
+  const auto awq = read("quant_config.json", R"({"zero_point": true, "q_group_size": 64,
+                                                 "w_bit": 4, "version": "GEMM"})");
+  ASSERT_TRUE(awq.has_value()) << StatusOf(awq).ToString();
+  EXPECT_EQ(awq->method, QuantisationMethod::kAwq);
+  EXPECT_EQ(awq->group_size, 64);
+  const auto fp8 = read("hf_quant_config.json", R"({"quantization": {"quant_algo": "FP8"}})");
+  ASSERT_TRUE(fp8.has_value()) << StatusOf(fp8).ToString();
+  EXPECT_EQ(fp8->method, QuantisationMethod::kFp8);
+  EXPECT_THAT(StatusOf(read("hf_quant_config.json", R"({"quantization": 3})")).message(),
+              HasSubstr("'quantization' is missing or no object"));
+  EXPECT_THAT(StatusOf(read("quantize_config.json", R"({"quant_method": "hqq"})")).message(),
+              HasSubstr("'hqq'"));
 }
 
 }  // namespace
