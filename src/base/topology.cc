@@ -2,7 +2,6 @@
 #include "base/topology.h"
 
 #include <fmt/format.h>
-#include <hwloc.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -13,6 +12,8 @@
 #include <fstream>
 #include <sstream>
 #include <string_view>
+
+#include "base/cores.h"
 
 namespace tessera {
 namespace {
@@ -70,30 +71,6 @@ void ReadQuota(const std::string& folder, Topology* topology) {
   });
 }
 
-void ReadCores(Topology* topology) {
-  cpu_set_t mask;
-  CPU_ZERO(&mask);
-  if (::sched_getaffinity(0, sizeof(mask), &mask) != 0) CPU_SET(0, &mask);
-  topology->logical_cpus = CPU_COUNT(&mask);
-  hwloc_topology_t hw = nullptr;
-  if (hwloc_topology_init(&hw) == 0 && hwloc_topology_load(hw) == 0) {
-    for (hwloc_obj_t core = nullptr;
-         (core = hwloc_get_next_obj_by_type(hw, HWLOC_OBJ_CORE, core)) != nullptr;) {
-      for (int cpu = hwloc_bitmap_first(core->cpuset); cpu >= 0;
-           cpu = hwloc_bitmap_next(core->cpuset, cpu)) {
-        if (cpu >= CPU_SETSIZE || !CPU_ISSET(cpu, &mask)) continue;
-        const int node = core->nodeset ? std::max(0, hwloc_bitmap_first(core->nodeset)) : 0;
-        topology->cores.push_back({cpu, node});
-        break;
-      }
-    }
-  }
-  if (hw != nullptr) hwloc_topology_destroy(hw);
-  if (topology->cores.empty())
-    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
-      if (CPU_ISSET(cpu, &mask)) topology->cores.push_back({cpu, 0});
-}
-
 }  // namespace
 
 std::optional<CgroupMemory> ReadCgroupMemory(const std::string& folder) {
@@ -127,7 +104,11 @@ int Topology::DefaultThreads() const {
 
 Topology ReadTopology() {
   Topology topology;
-  ReadCores(&topology);
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  if (::sched_getaffinity(0, sizeof(mask), &mask) != 0) CPU_SET(0, &mask);
+  topology.logical_cpus = CPU_COUNT(&mask);
+  topology.cores = ReadCores(mask);
   const std::string folder = CgroupFolder();
   ReadQuota(folder, &topology);
   ReadMemory(folder, &topology);

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "bundle/identity.h"
 #include "bundle/limits.h"
 #include "bundle/program_verify.h"
 #include "formats/open.h"
@@ -145,6 +146,8 @@ Result<Bundle> OpenBundle(const fs::path& folder, Check check, std::optional<int
   Result<Archives> archives =
       OpenArchives(bundle.program, folder, bundle.manifest.tensor_parallel, rank);
   if (!archives.has_value()) return Fail(archives.error().WithContext(folder.string()));
+  TESSERA_RETURN_IF_ERROR(
+      CheckIdentity(archives->index, bundle.manifest.export_key).WithContext(folder.string()));
   bundle.ranks = std::move(archives->ranks);
   bundle.archive = std::move(archives->index);
   return bundle;
@@ -159,6 +162,7 @@ Result<Bundle> OpenParts(const Parts& parts) {
     TESSERA_ASSIGN_OR_RETURN(formats::ParameterIndex index, formats::Open(path));
     TESSERA_RETURN_IF_ERROR(bundle.archive.Join(std::move(index)).WithContext(path.string()));
   }
+  TESSERA_RETURN_IF_ERROR(CheckIdentity(bundle.archive, ""));
   // A config of ours says how many ranks it is for; others have one.
   const auto& kv = bundle.config.paged_kv_cache;
   const auto ranks =

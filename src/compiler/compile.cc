@@ -20,6 +20,7 @@
 #include "compiler/documents.h"
 #include "compiler/importance.h"
 #include "compiler/module.h"
+#include "compiler/passes/passes.h"
 #include "compiler/pipeline.h"
 #include "compiler/targets/cpu/archive.h"
 #include "compiler/targets/cpu/shards.h"
@@ -234,10 +235,11 @@ Result<TokenizerFiles> MakeTokenizer(const CompileInput& input, const ProgressFn
 }
 
 /// Stage export: the packed parameters and the tokenizer.
-Status Export(const CompileInput& input, const Module& module, bundle::BundleDraft* draft,
-              const ProgressFn& progress, CompileReport* report) {
+Status Export(const CompileInput& input, const Module& module, const BundleId& id,
+              bundle::BundleDraft* draft, const ProgressFn& progress, CompileReport* report) {
   // First, before the long work: these may refuse the model.
-  TESSERA_ASSIGN_OR_RETURN(const std::vector<Archive> archives, ArchivesOf(module));
+  TESSERA_ASSIGN_OR_RETURN(std::vector<Archive> archives, ArchivesOf(module));
+  for (Archive& archive : archives) archive.identity = id.ExportKey();
   TESSERA_ASSIGN_OR_RETURN(const TokenizerFiles tokenizer, MakeTokenizer(input, progress));
   if (!tokenizer.note.empty()) report->notes.push_back(tokenizer.note);
   TESSERA_ASSIGN_OR_RETURN(std::vector<FileRecord> records,
@@ -274,7 +276,7 @@ Status MakeBundle(const CompileInput& input, const CompileOptions& options, cons
   TESSERA_RETURN_IF_ERROR(RunPipeline(CpuPipeline(), &module, &report->passes));
   TESSERA_ASSIGN_OR_RETURN(bundle::BundleDraft draft, store.NewDraft(lock));
   TESSERA_RETURN_IF_ERROR(reuse.exported ? LinkExport(*reuse.exported, module, &draft, report)
-                                         : Export(input, module, &draft, progress, report));
+                                         : Export(input, module, id, &draft, progress, report));
   TESSERA_RETURN_IF_ERROR(
       draft.AddFile(bundle::kProgramFile, bundle::WriteProgram(module.program)));
   TESSERA_RETURN_IF_ERROR(
@@ -326,6 +328,7 @@ Result<BundleId> MakeBundleId(const CompileInput& input, const CompileOptions& o
   if (options.tensor_parallel > 1 && options.allow_uneven)
     id.options[std::string(bundle::kAllowUnevenOption)] = "true";
   if (input.source->use_hf_order) id.options["use_hf"] = "true";
+  if (HasManySegments(input.source->config.attention.kv_heads)) id.options["segments"] = "2";
   if (!input.tokenizer_version.empty()) id.options["tokenizer"] = input.tokenizer_version;
   if (!options.disabled_passes.empty())  // Absent otherwise: ordinary keys do not know of it.
     id.options["disabled_passes"] = fmt::format("{}", fmt::join(options.disabled_passes, ","));

@@ -30,4 +30,10 @@ inline constexpr int64_t kStripWeightBytes = int64_t{8} << 20;
 /// Floats of a worker's output tile: 128 KiB, a quarter of a 512 KiB L2.
 inline constexpr int64_t kTileFloats = 32 * 1024;
 
+/// Sums of up to so many floats, all segments together, travel whole between processes.
+inline constexpr int64_t kWholeExchangeFloats = 16 * 1024;
+/// Of a message in which rank 0 says what a step is about: pages of 64 sequences of a million
+/// tokens are a tenth of it.
+inline constexpr int64_t kMaxStepBytes = int64_t{256} << 20;
+
 }  // namespace tessera::runtime

@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <map>
-#include <set>
 
 #include "base/check.h"
 #include "base/file.h"
@@ -18,6 +16,7 @@
 #include "runtime/limits.h"
 #include "runtime/rank_group.h"
 #include "runtime/step_message.h"
+#include "runtime/worker_plan.h"
 
 namespace tessera::runtime {
 namespace {
@@ -36,6 +35,9 @@ class CpuSession final : public Session {
     TESSERA_RETURN_IF_ERROR(group_->Fill(chunks));
     if (transport_ != nullptr) {
       WriteStep(chunks, &message_);
+      if (std::ssize(message_) > kMaxStepBytes)
+        return Fail(ResourceExhausted(fmt::format(
+            "a step of {} bytes for the other ranks, at most {}", message_.size(), kMaxStepBytes)));
       Tell();
     }
     {
@@ -165,62 +167,16 @@ Status CheckOptions(const LoadOptions& options) {
   return {};
 }
 
-/// The cores of the device ids, those of one id after the other; as many of each node, so that
-/// ranks of equal numbers of workers stay on theirs.
-Result<std::vector<Core>> CoresOf(const std::vector<int>& device_ids, const Topology& topology) {
-  if (device_ids.empty()) return topology.cores;
-  std::map<int, std::vector<Core>> nodes;
-  for (const Core& core : topology.cores) nodes[core.numa_node].push_back(core);
-  const bool by_node = nodes.size() > 1;
-  if (!by_node) {
-    nodes.clear();
-    for (size_t i = 0; i < topology.cores.size(); ++i)
-      nodes[static_cast<int>(i)] = {topology.cores[i]};
-  }
-  size_t least = topology.cores.size();
-  std::set<int> seen;
-  for (const int id : device_ids) {
-    if (!nodes.contains(id) || !seen.insert(id).second)
-      return Fail(
-          InvalidArgument(fmt::format("device id {} {}; this machine has {} {} to {}", id,
-                                      nodes.contains(id) ? "is named twice" : "is not there",
-                                      by_node ? "NUMA nodes" : "one NUMA node and cores",
-                                      nodes.begin()->first, nodes.rbegin()->first)));
-    least = std::min(least, nodes[id].size());
-  }
-  std::vector<Core> cores;
-  for (const int id : device_ids)
-    cores.insert(cores.end(), nodes[id].begin(), nodes[id].begin() + static_cast<ptrdiff_t>(least));
-  return cores;
-}
-
-/// The same number of workers for each rank, one at the least.
-Result<std::unique_ptr<ThreadPool>> MakePool(const LoadOptions& options, int ranks,
-                                             const Topology& topology) {
-  TESSERA_ASSIGN_OR_RETURN(const std::vector<Core> cores, CoresOf(options.device_ids, topology));
-  const int all =
-      options.device_ids.empty() ? topology.DefaultThreads() : static_cast<int>(cores.size());
-  const int wanted = options.threads > 0 ? options.threads : all;
-  const int threads = std::max(1, wanted / ranks) * ranks;
-  const bool crowded = threads > static_cast<int>(cores.size());
-  std::vector<int> cpus;
-  // More threads than cores: pinning would only put two on one core.
-  if (options.pin_threads && !crowded)
-    for (int i = 0; i < threads; ++i) cpus.push_back(cores[static_cast<size_t>(i)].cpu);
-  // Workers of ranks wait for each other in every layer; those without a core must get one soon.
-  return ThreadPool::Make(threads, std::move(cpus), crowded && ranks > 1);
-}
-
 /// Patterns cost their archive nothing, and memory as soon as they are weights.
-Status CheckSplatsFit(const bundle::Bundle& bundle, const Topology& topology) {
+Status CheckSplatsFit(const bundle::Bundle& bundle, uint64_t available) {
   uint64_t bytes = 0;
   for (const bundle::RankProgram& rank : bundle.ranks)
     bytes += SplatBytes(rank.program, bundle.archive);
-  if (topology.memory_bytes == 0 || bytes <= topology.memory_available) return {};
+  if (bytes <= available) return {};
   return ResourceExhausted(fmt::format(
       "the parameters of this bundle are patterns (splats) that take {} bytes of memory "
       "when they run, and {} are available; it can be inspected and planned here",
-      bytes, topology.memory_available));
+      bytes, available));
 }
 
 /// Rank 0's number of KV pages, if this rank runs the same bundle with the same options.
@@ -253,9 +209,10 @@ Status CpuSession::Follow() {
   for (;;) {
     int64_t bytes = 0;
     transport_->Broadcast(std::as_writable_bytes(std::span(&bytes, 1)));
+    TESSERA_RETURN_IF_ERROR(CheckStepBytes(bytes));
     message_.resize(static_cast<size_t>(bytes));
     transport_->Broadcast(message_);
-    TESSERA_RETURN_IF_ERROR(message.Read(message_));
+    TESSERA_RETURN_IF_ERROR(message.Read(message_, kv_->pages()));
     if (message.command == StepCommand::kEnd) return {};
     if (message.command == StepCommand::kCopyPage) kv_->Copy(message.first, message.second);
     if (message.command == StepCommand::kBackPage) kv_->Back(message.first);
@@ -280,20 +237,30 @@ Result<std::unique_ptr<Session>> CpuSession::Make(bundle::Bundle bundle,
   if (transport != nullptr) dims.kv_heads = session->bundle_.ranks.front().program.dims.kv_heads;
   const Isa isa = options.isa.value_or(ReadIsa());
   const Topology topology = ReadTopology();  // Hundreds of small files: read once.
+  const Neighbours neighbours = transport != nullptr ? transport->neighbours() : Neighbours{};
+  const uint64_t available = topology.memory_available / static_cast<uint64_t>(neighbours.here);
   const kernels::KvLayout page{dims.layers, dims.kv_heads, dims.head_dim, dims.page_tokens,
                                options.kv_type};
   const KvShape kv_shape{dims.max_seq_len, dims.page_tokens, page.PageBytes()};
-  TESSERA_ASSIGN_OR_RETURN(int64_t pages, KvPages(options.kv, kv_shape, topology.memory_available));
+  TESSERA_ASSIGN_OR_RETURN(int64_t pages, KvPages(options.kv, kv_shape, available));
   if (transport != nullptr) {
     TESSERA_ASSIGN_OR_RETURN(pages, session->Agree(pages, options));
   }
   if (topology.memory_bytes > 0)  // Else unknown.
-    TESSERA_RETURN_IF_ERROR(CheckKvFits(options.kv, pages, kv_shape, topology.memory_available));
+    TESSERA_RETURN_IF_ERROR(CheckKvFits(options.kv, pages, kv_shape, available));
   TESSERA_ASSIGN_OR_RETURN(KvMemory kv, KvMemory::Make(dims, pages, options.kv_type));
   session->kv_ = std::make_unique<KvMemory>(std::move(kv));
-  TESSERA_RETURN_IF_ERROR(CheckSplatsFit(session->bundle_, topology));
+  if (topology.memory_bytes > 0)
+    TESSERA_RETURN_IF_ERROR(CheckSplatsFit(session->bundle_, available));
+  TESSERA_ASSIGN_OR_RETURN(WorkerPlan workers,
+                           PlanWorkers({.threads = options.threads,
+                                        .device_ids = options.device_ids,
+                                        .pin = options.pin_threads,
+                                        .ranks = static_cast<int>(session->bundle_.ranks.size()),
+                                        .neighbours = neighbours},
+                                       topology));
   TESSERA_ASSIGN_OR_RETURN(
-      session->pool_, MakePool(options, static_cast<int>(session->bundle_.ranks.size()), topology));
+      session->pool_, ThreadPool::Make(workers.threads, std::move(workers.cpus), workers.crowded));
   TESSERA_ASSIGN_OR_RETURN(
       session->group_, RankGroup::Make(session->bundle_, session->kv_.get(), isa, options.max_rows,
                                        session->pool_.get(), transport));
@@ -306,6 +273,8 @@ Result<std::unique_ptr<Session>> CpuSession::Make(bundle::Bundle bundle,
                      .page_tokens = dims.page_tokens,
                      .page_count = session->kv_->pages(),
                      .max_rows = options.max_rows};
+  // Others may take minutes longer to have their weights in memory: a step would not wait for them.
+  if (transport != nullptr) transport->Meet();
   return session;
 }
 

@@ -24,7 +24,9 @@ class SharedCollective final : public Collective {
     return reinterpret_cast<float*>(memory_[static_cast<size_t>(rank)].data());
   }
   void Exchange(const SegmentSet&, int worker) override { pool_->Barrier(worker); }
-  void Gather(const ColumnsOf&, int) override {}  // All write rank 0's memory.
+  bundle::Interval Own(const SegmentSet& set) const override { return {0, set.floats}; }
+  void Share(float*, const SegmentSet&, int) override {}  // They add to the same memory.
+  void Gather(const ColumnsOf&, int) override {}          // All write rank 0's memory.
 
  private:
   explicit SharedCollective(ThreadPool* pool) : pool_(pool) {}

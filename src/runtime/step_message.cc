@@ -3,6 +3,8 @@
 
 #include <cstring>
 
+#include "runtime/limits.h"
+
 namespace tessera::runtime {
 namespace {
 
@@ -60,11 +62,21 @@ void WriteCommand(StepCommand command, PageId first, PageId second, std::vector<
   Append(&header, sizeof(header), out);
 }
 
-Status StepMessage::Read(ByteSpan bytes) {
+Status CheckStepBytes(int64_t bytes) {
+  const bool possible = bytes >= static_cast<int64_t>(sizeof(Header)) && bytes <= kMaxStepBytes;
+  return possible ? Status() : Damaged();
+}
+
+Status StepMessage::Read(ByteSpan bytes, int64_t page_count) {
   Header header;
   if (!Take(&bytes, &header, sizeof(header)) || header.command < StepCommand::kStep ||
       header.command > StepCommand::kEnd)
     return Damaged();
+  const auto is_page = [&](int64_t page) { return page >= 0 && page < page_count; };
+  const bool copies = header.command == StepCommand::kCopyPage;
+  if ((copies || header.command == StepCommand::kBackPage) && !is_page(header.first))
+    return Damaged();
+  if (copies && !is_page(header.second)) return Damaged();
   command = header.command;
   first = static_cast<PageId>(header.first);
   second = static_cast<PageId>(header.second);
@@ -75,8 +87,9 @@ Status StepMessage::Read(ByteSpan bytes) {
     ChunkHeader part;
     if (!Take(&bytes, &part, sizeof(part))) return Damaged();
     const auto limit = static_cast<int64_t>(bytes.size() / sizeof(int32_t));
-    if (part.tokens < 0 || part.pages < 0 || part.tokens > limit || part.pages > limit ||
-        part.logits < 0 || part.logits > static_cast<int32_t>(Chunk::Logits::kAll))
+    if (part.tokens < 0 || part.pages < 0 || part.tokens > limit ||
+        part.pages > limit - part.tokens || part.logits < 0 ||
+        part.logits > static_cast<int32_t>(Chunk::Logits::kAll))
       return Damaged();
     const size_t at = numbers.size();
     const auto tokens = static_cast<size_t>(part.tokens), pages = static_cast<size_t>(part.pages);

@@ -27,8 +27,12 @@ struct StepMessage {
   std::vector<Chunk> chunks;
   std::vector<int32_t> numbers;  // Tokens and pages of all chunks.
 
-  /// kDataLoss for bytes that WriteStep and WriteCommand do not make.
-  Status Read(ByteSpan bytes);
+  /// kDataLoss for bytes that WriteStep and WriteCommand do not make, and for a command about a
+  /// page beyond `page_count`. What a step says is checked by who runs it (step_rows.h).
+  Status Read(ByteSpan bytes, int64_t page_count);
 };
+
+/// The size of a message, before it is read: kDataLoss for one that cannot be.
+Status CheckStepBytes(int64_t bytes);
 
 }  // namespace tessera::runtime

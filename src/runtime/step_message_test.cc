@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/limits.h"
+
 namespace tessera::runtime {
 namespace {
 
@@ -15,7 +17,7 @@ TEST(StepMessage, AStepIsReadAsItWasWritten) {
   std::vector<std::byte> bytes;
   WriteStep(chunks, &bytes);
   StepMessage message;
-  ASSERT_TRUE(message.Read(bytes).ok());
+  ASSERT_TRUE(message.Read(bytes, 10).ok());
   ASSERT_EQ(message.command, StepCommand::kStep);
   ASSERT_EQ(message.chunks.size(), 2u);
   for (size_t i = 0; i < 2; ++i) {
@@ -32,7 +34,7 @@ TEST(StepMessage, ACommandCarriesItsPages) {
   std::vector<std::byte> bytes;
   WriteCommand(StepCommand::kCopyPage, 5, 9, &bytes);
   StepMessage message;
-  ASSERT_TRUE(message.Read(bytes).ok());
+  ASSERT_TRUE(message.Read(bytes, 10).ok());
   EXPECT_EQ(message.command, StepCommand::kCopyPage);
   EXPECT_EQ(message.first, 5);
   EXPECT_EQ(message.second, 9);
@@ -46,9 +48,32 @@ TEST(StepMessage, WhatIsCutOrTooLongIsRefused) {
   WriteStep({&chunk, 1}, &bytes);
   StepMessage message;
   for (size_t size = 0; size < bytes.size(); ++size)
-    EXPECT_EQ(message.Read(ByteSpan(bytes).first(size)).code(), Code::kDataLoss) << size;
+    EXPECT_EQ(message.Read(ByteSpan(bytes).first(size), 10).code(), Code::kDataLoss) << size;
   bytes.push_back(std::byte{0});
-  EXPECT_EQ(message.Read(bytes).code(), Code::kDataLoss);
+  EXPECT_EQ(message.Read(bytes, 10).code(), Code::kDataLoss);
+}
+
+TEST(StepMessage, APageThatIsNotThereIsRefused) {
+  StepMessage message;
+  std::vector<std::byte> bytes;
+  for (const auto& [first, second] : {std::pair{10, 0}, {0, 10}, {-1, 0}, {0, -1}}) {
+    WriteCommand(StepCommand::kCopyPage, first, second, &bytes);
+    EXPECT_EQ(message.Read(bytes, 10).code(), Code::kDataLoss) << first << " " << second;
+  }
+  WriteCommand(StepCommand::kCopyPage, 9, 9, &bytes);
+  EXPECT_TRUE(message.Read(bytes, 10).ok());
+  WriteCommand(StepCommand::kBackPage, 10, 0, &bytes);
+  EXPECT_EQ(message.Read(bytes, 10).code(), Code::kDataLoss);
+}
+
+TEST(StepMessage, ASizeHasLimits) {
+  std::vector<std::byte> least;
+  WriteCommand(StepCommand::kEnd, 0, 0, &least);
+  const auto smallest = static_cast<int64_t>(least.size());
+  for (const int64_t bytes : {smallest, smallest + 1, kMaxStepBytes - 1, kMaxStepBytes})
+    EXPECT_TRUE(CheckStepBytes(bytes).ok()) << bytes;
+  for (const int64_t bytes : {int64_t{-1}, int64_t{0}, smallest - 1, kMaxStepBytes + 1, INT64_MAX})
+    EXPECT_EQ(CheckStepBytes(bytes).code(), Code::kDataLoss) << bytes;
 }
 
 }  // namespace

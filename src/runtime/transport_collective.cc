@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/transport_collective.h"
 
+#include <algorithm>
+
+#include "runtime/limits.h"
 #include "runtime/shared_collective.h"
 
 namespace tessera::runtime {
@@ -14,19 +17,51 @@ Result<std::unique_ptr<TransportCollective>> TransportCollective::Make(
   return collective;
 }
 
+bool TransportCollective::IsShared(const SegmentSet& set) const {
+  return set.Before(std::ssize(set.counts)) * set.floats > kWholeExchangeFloats;
+}
+
+int64_t TransportCollective::ShareBegin(const SegmentSet& set, int64_t rank) const {
+  constexpr int64_t kLine = 16;  // Floats of a cache line.
+  const int64_t lines = (set.floats + kLine - 1) / kLine;
+  return std::min(lines * rank / transport_->ranks() * kLine, set.floats);
+}
+
+void TransportCollective::BeginsOfShares(const SegmentSet& set) {
+  begins_.clear();
+  for (int64_t rank = 0; rank <= transport_->ranks(); ++rank)
+    begins_.push_back(ShareBegin(set, rank));
+}
+
+bundle::Interval TransportCollective::Own(const SegmentSet& set) const {
+  if (!IsShared(set)) return {0, set.floats};
+  const int64_t rank = transport_->rank();
+  return {ShareBegin(set, rank), ShareBegin(set, rank + 1)};
+}
+
 void TransportCollective::Exchange(const SegmentSet& set, int worker) {
   pool_->Barrier(worker);
   if (worker == 0) {
-    begins_.clear();
-    int64_t begin = 0;
-    for (const int64_t count : set.counts) {
-      begins_.push_back(begin);
-      begin += count * set.floats;
+    auto* data = reinterpret_cast<float*>(memory_.data());
+    if (IsShared(set)) {
+      BeginsOfShares(set);
+      transport_->Scatter(data, set, begins_);
+    } else {
+      begins_.clear();
+      for (int64_t rank = 0; rank <= transport_->ranks(); ++rank)
+        begins_.push_back(set.Before(rank) * set.floats);
+      transport_->AllGather(data, begins_);
     }
-    begins_.push_back(begin);
-    transport_->AllGather(reinterpret_cast<float*>(memory_.data()), begins_);
   }
   pool_->Barrier(worker);
+}
+
+void TransportCollective::Share(float* sums, const SegmentSet& set, int worker) {
+  if (!IsShared(set)) return;
+  pool_->Barrier(worker);
+  if (worker != 0) return;
+  BeginsOfShares(set);
+  transport_->AllGather(sums, begins_);
 }
 
 void TransportCollective::Gather(const ColumnsOf& matrix, int worker) {

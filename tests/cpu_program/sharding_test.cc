@@ -7,12 +7,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <thread>
 
 #include "base/random.h"
 #include "bundle/bundle.h"
 #include "harness.h"
 #include "support/scale.h"
 #include "synthetic_model.h"
+#include "thread_transport.h"
 
 namespace tessera::testing {
 namespace {
@@ -90,8 +92,87 @@ class Sharding : public ::testing::Test {
       }
     }
   }
+  /// A rank for each transport, each in a session and a thread of its own, gives the bytes of one.
+  void ExpectSameApart(const model::ModelSource& source, int ranks, int threads = 1,
+                       bool allow_uneven = false) {
+    SCOPED_TRACE(fmt::format("{} ranks of {} threads", ranks, threads));
+    runtime::LoadOptions options;
+    options.threads = threads;
+    const auto alone = MustLoad(Bundle(source, 1), options);
+    ASSERT_NE(alone, nullptr);
+    const std::vector<int32_t> prompt = Prompt(source.config.vocab_size, 70);
+    const Logits expected = RunAll(alone.get(), prompt, 70);
+    const fs::path folder = Bundle(source, ranks, allow_uneven);
+    const auto group = ThreadTransport::Group(ranks);
+    std::vector<std::jthread> others;
+    for (int rank = 1; rank < ranks; ++rank)
+      others.emplace_back([&, rank] {
+        runtime::LoadOptions own = options;
+        own.transport = group[static_cast<size_t>(rank)];
+        const auto session = MustLoad(folder, own);
+        if (session == nullptr) own.transport->Abort("not loaded");
+        EXPECT_TRUE(session->Follow().ok());
+      });
+    options.transport = group[0];
+    const auto session = MustLoad(folder, options);
+    if (session == nullptr) group[0]->Abort("not loaded");
+    EXPECT_EQ(RunAll(session.get(), prompt, 70), expected);
+    EXPECT_EQ(RunAll(session.get(), prompt, 9), expected);
+    const Logits rows = RunAll(session.get(), std::span(prompt).first(20), 1);
+    EXPECT_TRUE(std::ranges::equal(rows, std::span(expected).first(rows.size())));
+    EXPECT_GT(group[0]->scatters, 0) << "large sums are shared";
+  }
   TempDir dir_;
 };
+
+TEST_F(Sharding, RanksOfSeveralProcessesGiveTheSameBytes) {
+  const model::ModelSource source = Make(ShardableConfig(), AllMatrices(DType::kQ8_0));
+  ExpectSameApart(source, 2, 2);
+  ExpectSameApart(source, 8);
+}
+
+TEST_F(Sharding, BiasesFloatsAndUnevenSharesGiveTheSameBytesInSeveralProcesses) {
+  model::ModelConfig config = ShardableConfig();
+  config.attention.heads = 6;
+  config.attention.kv_heads = 3;
+  config.attention.output_bias = true;
+  config.ffn.intermediate = 320;
+  ExpectSameApart(Make(config, AllMatrices(DType::kBF16)), 2, 1, /*allow_uneven=*/true);
+  ExpectSameApart(Make(config, AllMatrices(DType::kF32)), 3);
+}
+
+/// Of eight ranks a value reaches each about twice: as its share of the segments, and as a sum.
+TEST_F(Sharding, LargeSumsTravelAboutTwiceNotOnceASegment) {
+  const model::ModelSource source = Make(ShardableConfig(), AllMatrices(DType::kQ8_0));
+  const fs::path folder = Bundle(source, 8);
+  const auto group = ThreadTransport::Group(8);
+  std::vector<std::jthread> others;
+  const auto load = [&](int rank) {
+    runtime::LoadOptions options;
+    options.threads = 1;
+    options.transport = group[static_cast<size_t>(rank)];
+    return MustLoad(folder, options);
+  };
+  for (int rank = 1; rank < 8; ++rank)
+    others.emplace_back([&, rank] { EXPECT_TRUE(load(rank)->Follow().ok()); });
+  const auto session = load(0);
+  const int64_t rows = 64, hidden = source.config.hidden;
+  const auto chunk_rows = Prompt(source.config.vocab_size, static_cast<size_t>(rows));
+  RunAll(session.get(), chunk_rows, rows);
+  const int64_t projections = 2 * source.config.layers;
+  EXPECT_LE(group[0]->floats, projections * rows * hidden * 2);
+}
+
+TEST_F(Sharding, AnyDivisorOfTheKvHeadsWorks) {
+  model::ModelConfig config = ShardableConfig();
+  config.attention.heads = 20;
+  config.attention.kv_heads = 10;
+  const model::ModelSource source = Make(config, AllMatrices(DType::kQ8_0));
+  ExpectSame(source, {2, 5});
+  const auto report = CompileRanks(source, dir_.path(), 4);
+  ASSERT_FALSE(report.has_value());
+  EXPECT_THAT(report.error().ToString(), HasSubstr("use tp1 or tp2 or tp5"));
+}
 
 TEST_F(Sharding, AnyNumberOfRanksGivesTheSameBytes) {
   ExpectSame(Make(ShardableConfig(), AllMatrices(DType::kQ8_0)), {2, 4, 8});
@@ -189,6 +270,35 @@ TEST_F(Sharding, AMissingOrForeignRankFileIsNamed) {
   fs::copy_file(first, second);
   EXPECT_THAT(error(), AnyOf(HasSubstr("model.rank1.irpa has"), HasSubstr(".shard.1 is missing"),
                              HasSubstr("shard.0")));
+}
+
+/// The file of another model of the same shape has the same size and entries.
+TEST_F(Sharding, ARankFileOfAnotherModelOfTheSameShapeIsNoticedWhenOpened) {
+  const fs::path folder = Bundle(Make(ShardableConfig(), AllMatrices(DType::kQ8_0)), 2);
+  const model::ModelSource source = MakeSynthetic(ShardableConfig(), AllMatrices(DType::kQ8_0),
+                                                  dir_.path() / "other.gguf", /*seed=*/2);
+  const fs::path foreign = Bundle(source, 2);
+  ASSERT_NE(folder, foreign);
+  const auto error = [&] {
+    const auto session = runtime::LoadSession(folder, {.threads = 1});
+    return session.has_value() ? "loaded" : session.error().ToString();
+  };
+  ASSERT_EQ(error(), "loaded");
+  for (const char* name : {"model.irpa", "model.rank1.irpa"}) {
+    ASSERT_EQ(fs::file_size(folder / name), fs::file_size(foreign / name));
+    fs::rename(folder / name, folder / "aside");
+    fs::copy_file(foreign / name, folder / name);
+    EXPECT_THAT(error(), HasSubstr(fmt::format("{} is of another compilation", name)));
+    bundle::Parts parts{folder / "program.json", folder / "config.json", {}};
+    for (const std::string& archive : bundle::ArchiveNames(2))
+      parts.parameters.push_back(folder / archive);
+    const auto opened = bundle::OpenParts(parts);
+    ASSERT_FALSE(opened.has_value());
+    EXPECT_THAT(opened.error().ToString(), HasSubstr("is of another compilation"));
+    fs::remove(folder / name);
+    fs::rename(folder / "aside", folder / name);
+  }
+  EXPECT_EQ(error(), "loaded");
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ShardingFormats,

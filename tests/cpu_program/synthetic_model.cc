@@ -78,7 +78,7 @@ TypeOf AllMatrices(tensor::DType matrix) {
 }
 
 model::ModelSource MakeSynthetic(const model::ModelConfig& config, const TypeOf& type_of,
-                                 const std::filesystem::path& file) {
+                                 const std::filesystem::path& file, uint64_t seed) {
   model::ModelSource source;
   const auto graph = model::BuildGraph(config);
   EXPECT_TRUE(graph.has_value()) << graph.error().ToString();
@@ -89,7 +89,7 @@ model::ModelSource MakeSynthetic(const model::ModelConfig& config, const TypeOf&
     if (node.op != graph::Op::kParameter) continue;
     const auto& name = node.As<graph::ParameterAttrs>().name;
     const tensor::DType type = type_of(name, node.type.dims);
-    const auto encoded = Encode(type, RandomValues(node.type.dims, bytes.size() + 1));
+    const auto encoded = Encode(type, RandomValues(node.type.dims, bytes.size() + seed));
     EXPECT_TRUE(encoded.has_value()) << encoded.error().ToString();
     bytes.push_back(*encoded);
     tensors.push_back({name, {type, node.type.dims, bytes.back()}});

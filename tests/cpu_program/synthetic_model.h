@@ -27,8 +27,9 @@ using TypeOf = std::function<tensor::DType(const std::string& name, const tensor
 TypeOf AllMatrices(tensor::DType matrix);
 
 /// Writes random weights for the config into `file` and opens it again. Fails the test on errors.
+/// Another seed gives other weights.
 model::ModelSource MakeSynthetic(const model::ModelConfig& config, const TypeOf& type_of,
-                                 const std::filesystem::path& file);
+                                 const std::filesystem::path& file, uint64_t seed = 1);
 
 /// Compiled into a store in `cache`.
 Result<compiler::CompileReport> CompileSynthetic(const model::ModelSource& source,

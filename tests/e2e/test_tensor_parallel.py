@@ -63,12 +63,13 @@ def test_ranks_that_cannot_be(cache: Path, flags: tuple[str, ...], says: bytes) 
     assert says in done.stderr
 
 
-def mpirun(processes: int, *args: str | Path, **kw: Any) -> subprocess.Popen[bytes]:
+def mpirun(processes: int, *args: str | Path, options: tuple[str, ...] = (),
+           **kw: Any) -> subprocess.Popen[bytes]:
     program = shutil.which("mpirun")
     assert program, "no mpirun: run tools/setup.sh test"
     env = os.environ | {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
                         "OMPI_MCA_rmaps_base_oversubscribe": "1"}
-    return subprocess.Popen([program, "-n", str(processes), str(TESSERA), *map(str, args)],
+    return subprocess.Popen([program, *options, "-n", str(processes), str(TESSERA), *map(str, args)],
                             env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **kw)
 
 
@@ -96,6 +97,28 @@ def test_processes_answer_as_one(cache: Path) -> None:
     out, err = group.communicate(timeout=100)
     assert group.returncode == 0, err
     assert out == one.stdout
+
+
+def may_name_itself() -> bool:
+    return subprocess.run(["unshare", "-u", "true"], capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.skipif(not may_name_itself(), reason="this machine lets nobody have a host name of "
+                    "his own")
+def test_hosts_answer_as_one(cache: Path, tmp_path: Path) -> None:
+    """Two hosts by name, with nothing but TCP between them: rank 0 on the one, two on the other."""
+    agent = tmp_path / "agent"
+    agent.write_text(f'#!/bin/sh\nhost=$1; shift; echo $host >> {tmp_path}/hosts\n'
+                     'exec unshare -u sh -c "hostname $host; exec sh -c \\"\\$0\\"" "$*"\n')
+    agent.chmod(0o755)
+    one = tessera(*run_greedy(cache))
+    group = mpirun(3, *run_greedy(cache), "--tp", "3", options=(
+        "--mca", "plm_rsh_agent", str(agent), "--host", "hosta:1,hostb:2",
+        "--mca", "btl", "tcp,self"))
+    out, err = group.communicate(timeout=100)
+    assert group.returncode == 0, err
+    assert out == one.stdout
+    assert (tmp_path / "hosts").read_text().split() == ["hosta", "hostb"]
 
 
 def test_another_number_of_processes_is_one_sentence(cache: Path) -> None:

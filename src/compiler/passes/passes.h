@@ -34,6 +34,9 @@ Status FuseWeights(Module* module);
 /// Splits the inputs of the output and down projections into segments: fixed by the model, never by
 /// the degree of tensor parallelism, so that tp1, tp2 and tp8 add in the same order.
 Status AssignSegments(Module* module);
+/// Whether a model of so many KV heads may get more segments than there can be ranks. Bundles of
+/// such models from before that was so must not be taken for new ones.
+bool HasManySegments(int64_t kv_heads);
 
 /// Writes buffers and steps.
 Status LowerSteps(Module* module);

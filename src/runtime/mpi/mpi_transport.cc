@@ -4,6 +4,7 @@
 // so that a member that no longer answers within a step is an error and not a hang, and a group
 // that has nothing to do sleeps.
 #include <mpi.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <array>
@@ -22,12 +23,16 @@ namespace {
 
 using std::chrono::steady_clock;
 
-// Within a step ranks are at most a projection apart.
+// How long a rank may be late. Within a step they are at most a projection apart.
 constexpr auto kStepTimeout = std::chrono::seconds(60);
 constexpr auto kNoTimeout = std::chrono::hours(24 * 365);
 // Polls before a waiting process sleeps between them, and for how long at the most.
 constexpr int kEagerPolls = 20'000;
 constexpr auto kLongestSleep = std::chrono::microseconds(500);
+
+constexpr int kLogitsTag = 0;
+constexpr int kScatterTag = 1;
+constexpr const char* kExchanging = "exchanging sums";
 
 class MpiTransport final : public Transport {
  public:
@@ -35,11 +40,19 @@ class MpiTransport final : public Transport {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks_);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    FindNeighbours();
   }
   ~MpiTransport() override { MPI_Finalize(); }
 
   int rank() const override { return rank_; }
   int ranks() const override { return ranks_; }
+  Neighbours neighbours() const override { return neighbours_; }
+
+  void Meet() override {
+    MPI_Request request;
+    Check(MPI_Ibarrier(MPI_COMM_WORLD, &request), "meeting");
+    Wait({&request, 1}, kNoTimeout, "meeting");
+  }
 
   void Broadcast(std::span<std::byte> bytes) override {
     MPI_Request request;
@@ -47,6 +60,35 @@ class MpiTransport final : public Transport {
           "broadcasting");
     Wait({&request, 1}, rank_ == 0 ? std::chrono::nanoseconds(kStepTimeout) : kNoTimeout,
          "broadcasting");
+  }
+
+  void Scatter(float* data, const SegmentSet& set, std::span<const int64_t> begins) override {
+    requests_.clear();
+    // The values `piece` of the segments of rank `owner`.
+    const auto post = [&](int owner, int piece, int peer, const auto& start) {
+      const int64_t begin = begins[static_cast<size_t>(piece)];
+      const int64_t values = begins[static_cast<size_t>(piece) + 1] - begin;
+      const int64_t segments = set.counts[static_cast<size_t>(owner)];
+      if (values == 0 || segments == 0) return;
+      MPI_Datatype type;
+      Check(MPI_Type_vector(Count(segments), Count(values), Count(set.floats), MPI_FLOAT, &type),
+            "describing sums");
+      Check(MPI_Type_commit(&type), "describing sums");
+      requests_.emplace_back();
+      start(data + set.Before(owner) * set.floats + begin, type, peer, &requests_.back());
+      MPI_Type_free(&type);  // Once the message is through.
+    };
+    for (int peer = 0; peer < ranks_; ++peer)
+      if (peer != rank_)
+        post(peer, rank_, peer, [&](float* at, MPI_Datatype type, int from, MPI_Request* request) {
+          Check(MPI_Irecv(at, 1, type, from, kScatterTag, MPI_COMM_WORLD, request), kExchanging);
+        });
+    for (int peer = 0; peer < ranks_; ++peer)
+      if (peer != rank_)
+        post(rank_, peer, peer, [&](float* at, MPI_Datatype type, int to, MPI_Request* request) {
+          Check(MPI_Isend(at, 1, type, to, kScatterTag, MPI_COMM_WORLD, request), kExchanging);
+        });
+    Wait(requests_, kStepTimeout, kExchanging);
   }
 
   void AllGather(float* data, std::span<const int64_t> begins) override {
@@ -59,8 +101,8 @@ class MpiTransport final : public Transport {
     MPI_Request request;
     Check(MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, data, counts_.data(), offsets_.data(),
                           MPI_FLOAT, MPI_COMM_WORLD, &request),
-          "exchanging sums");
-    Wait({&request, 1}, kStepTimeout, "exchanging sums");
+          kExchanging);
+    Wait({&request, 1}, kStepTimeout, kExchanging);
   }
 
   void GatherColumns(const ColumnsOf& matrix) override {
@@ -78,8 +120,9 @@ class MpiTransport final : public Transport {
       types.push_back(type);
       requests_.emplace_back();
       float* data = matrix.data + begin;
-      Check(rank_ == 0 ? MPI_Irecv(data, 1, type, rank, 0, MPI_COMM_WORLD, &requests_.back())
-                       : MPI_Isend(data, 1, type, 0, 0, MPI_COMM_WORLD, &requests_.back()),
+      Check(rank_ == 0
+                ? MPI_Irecv(data, 1, type, rank, kLogitsTag, MPI_COMM_WORLD, &requests_.back())
+                : MPI_Isend(data, 1, type, 0, kLogitsTag, MPI_COMM_WORLD, &requests_.back()),
             "gathering logits");
     }
     Wait(requests_, kStepTimeout, "gathering logits");
@@ -96,6 +139,30 @@ class MpiTransport final : public Transport {
   }
 
  private:
+  /// Ranks that may use the same CPUs would pin their workers to the same cores.
+  void FindNeighbours() {
+    MPI_Comm here;
+    Check(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &here),
+          "finding neighbours");
+    int own = 0;
+    MPI_Comm_rank(here, &own);
+    MPI_Comm_size(here, &neighbours_.here);
+    std::vector<cpu_set_t> masks(static_cast<size_t>(neighbours_.here));
+    cpu_set_t& mine = masks[static_cast<size_t>(own)];
+    CPU_ZERO(&mine);
+    (void)::sched_getaffinity(0, sizeof(mine), &mine);
+    Check(MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, masks.data(), sizeof(cpu_set_t),
+                        MPI_BYTE, here),
+          "finding neighbours");
+    neighbours_.index = neighbours_.count = 0;
+    for (int i = 0; i < neighbours_.here; ++i) {
+      if (!CPU_EQUAL(&masks[static_cast<size_t>(i)], &mine)) continue;
+      neighbours_.index += i < own ? 1 : 0;
+      ++neighbours_.count;
+    }
+    MPI_Comm_free(&here);
+  }
+
   int Count(int64_t count) {
     if (count < 0 || count > INT32_MAX) Abort("a step is too large for one message");
     return static_cast<int>(count);
@@ -131,6 +198,7 @@ class MpiTransport final : public Transport {
 
   int rank_ = 0;
   int ranks_ = 1;
+  Neighbours neighbours_;
   std::vector<int> counts_, offsets_;
   std::vector<MPI_Request> requests_;
 };

@@ -57,9 +57,10 @@ void SumSegments(Executor& ex, const ProjectStep& step, const SegmentSet& set, W
   });
 }
 
-/// Adds the segments of all ranks; values are shared in pieces of a row.
+/// Adds the segments of all ranks. This process's values, [rows][columns] one after the other, are
+/// shared by its workers in pieces.
 void AddAll(Executor& ex, const ProjectStep& step, const SegmentSet& set, Worker* worker) {
-  constexpr int64_t kColumns = 64;
+  constexpr int64_t kPiece = 64;
   const BoundWeight& weight = ex.weight(step.weight);
   std::array<const float*, bundle::kMaxSegments> bases;
   size_t count = 0;
@@ -68,23 +69,22 @@ void AddAll(Executor& ex, const ProjectStep& step, const SegmentSet& set, Worker
     for (int64_t i = 0; i < set.counts[static_cast<size_t>(rank)]; ++i)
       bases[count++] = first + i * set.floats;
   }
-  const int64_t pieces = (weight.n + kColumns - 1) / kColumns;  // Of a row.
-  const Worker::Range share = worker->GroupShare(worker->rows * pieces);
+  const bundle::Interval own = ex.collective()->Own(set);
+  const Worker::Range share = worker->GroupShare((own.size() + kPiece - 1) / kPiece);
+  const int64_t end = std::min(own.begin + share.end * kPiece, own.end);
   float* residual = ex.floats(step.residual, *worker);
-  for (int64_t at = share.begin; at < share.end;) {
-    const int64_t row = at / pieces, piece = at % pieces;
-    const int64_t stop = std::min(pieces, piece + share.end - at);
-    const int64_t column = piece * kColumns;
+  for (int64_t at = own.begin + share.begin * kPiece; at < end;) {
+    const int64_t column = at % weight.n;
     std::array<const float*, bundle::kMaxSegments> segments;
-    for (size_t i = 0; i < count; ++i) segments[i] = bases[i] + row * weight.n + column;
+    for (size_t i = 0; i < count; ++i) segments[i] = bases[i] + at;
     AddSegmentsArgs args;
     args.segments = std::span(segments).first(count);
     args.bias = step.bias ? ex.weight(*step.bias).vector() + column : nullptr;
     args.flush = weight.input == bundle::BufferKind::kBFloat16;
-    args.columns = std::min(stop * kColumns, weight.n) - column;
-    args.residual = residual + row * weight.n + column;
+    args.columns = std::min(end - at, weight.n - column);  // A row's at the most: its bias.
+    args.residual = residual + at;
     AddSegments(args);
-    at += stop - piece;
+    at += args.columns;
   }
 }
 
@@ -96,7 +96,8 @@ void RunOp(Executor& ex, const ProjectStep& step, Worker* worker) {
     const SegmentSet set = ex.SegmentsOf(step.weight, worker->rows);
     SumSegments(ex, step, set, worker);
     ex.collective()->Exchange(set, worker->pool_index);
-    return AddAll(ex, step, set, worker);
+    AddAll(ex, step, set, worker);
+    return ex.collective()->Share(ex.floats(step.residual, *worker), set, worker->pool_index);
   }
   const Activations in = ex.Input(step.in, weight.input, worker);
   const int64_t ld = ex.columns(step.residual);

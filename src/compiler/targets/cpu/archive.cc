@@ -13,6 +13,7 @@
 #include "base/hash.h"
 #include "base/ordered_work.h"
 #include "base/topology.h"
+#include "bundle/identity.h"
 #include "compiler/targets/cpu/row_source.h"
 #include "compiler/targets/cpu/splats.h"
 #include "formats/irpa/entry_metadata.h"
@@ -57,6 +58,14 @@ Result<std::vector<irpa::WriteEntry>> EntriesOf(const Archive& archive, const Sp
     TESSERA_ASSIGN_OR_RETURN(entry.metadata, EntryMetadata(weight));
     entry.bytes = static_cast<uint64_t>(weight.bytes);
     entries.push_back(std::move(entry));
+  }
+  // Last: the others are found by the index of their weight.
+  if (!archive.identity.empty()) {
+    TESSERA_ASSIGN_OR_RETURN(const formats::Splat splat, bundle::IdentitySplat(archive.identity));
+    entries.push_back({.name = bundle::IdentityEntry(archive.file),
+                       .metadata = {},
+                       .bytes = splat.pattern_bytes,
+                       .splat = splat});
   }
   return entries;
 }

@@ -33,6 +33,7 @@ struct Archive {
   std::string file;  // "model.irpa"
   std::vector<bundle::Weight> weights;
   std::vector<Recipe> recipes;
+  std::string identity = {};  // bundle/identity.h; empty: none.
 };
 
 /// The records of the finished, synced files; their hashes are computed on the way (empty for
