@@ -2,8 +2,11 @@
 #include "bundle/bundle.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
+#include <set>
 #include <system_error>
 
 #include "base/file.h"
@@ -153,6 +156,45 @@ Result<Bundle> OpenBundle(const fs::path& folder, Check check, std::optional<int
   return bundle;
 }
 
+namespace {
+
+/// Which ranks' files are among the archives: those whose weights are called ".shard.RANK".
+std::set<int64_t> RanksIn(const formats::ParameterIndex& index) {
+  std::set<int64_t> ranks;
+  for (const formats::ParameterEntry& entry : index.entries()) {
+    const size_t at = entry.name.rfind(kShardSuffix);
+    if (at == std::string::npos) continue;
+    int64_t rank = -1;
+    const char* end = entry.name.data() + entry.name.size();
+    const auto [stop, error] =
+        std::from_chars(entry.name.data() + at + kShardSuffix.size(), end, rank);
+    if (error == std::errc() && stop == end) ranks.insert(rank);
+  }
+  return ranks;
+}
+
+/// A program for several ranks needs a file for each, one for one rank none.
+Status CheckRankFiles(const formats::ParameterIndex& index, int64_t ranks) {
+  const std::set<int64_t> found = RanksIn(index);
+  std::vector<int64_t> missing;
+  for (int64_t rank = 0; ranks > 1 && rank < ranks; ++rank)
+    if (!found.contains(rank)) missing.push_back(rank);
+  if (!missing.empty())
+    return InvalidArgument(
+        fmt::format("it is for tp{}, and no file of rank {} is given; name model.irpa and "
+                    "all of its {} rank files",
+                    ranks, fmt::join(missing, ", "), ranks));
+  const int64_t last = found.empty() ? -1 : *found.rbegin();
+  if (last >= (ranks > 1 ? ranks : 0))
+    return InvalidArgument(
+        fmt::format("it is for tp{}, and a file of rank {} is given; take config, program "
+                    "and parameters from one compilation",
+                    ranks, last));
+  return {};
+}
+
+}  // namespace
+
 Result<Bundle> OpenParts(const Parts& parts) {
   Bundle bundle;
   bundle.folder = parts.program.parent_path();
@@ -168,6 +210,7 @@ Result<Bundle> OpenParts(const Parts& parts) {
   const auto ranks =
       kv ? std::max<int64_t>(1, std::ssize(kv->paged_kv_block_size_elements_per_device)) : 1;
   bundle.manifest.tensor_parallel = ranks;
+  TESSERA_RETURN_IF_ERROR(CheckRankFiles(bundle.archive, ranks).WithContext(parts.config.string()));
   Result<std::vector<RankProgram>> programs =
       RanksOf(bundle.program, ranks, std::nullopt, bundle.archive);
   if (!programs.has_value())

@@ -231,7 +231,8 @@ Result<std::unique_ptr<Session>> CpuSession::Make(bundle::Bundle bundle,
   if (bundle.ranks.empty()) bundle.ranks.push_back(bundle::WholeProgram(bundle.program));
   Transport* const transport = options.transport.get();
   if (transport != nullptr && bundle.ranks.size() != 1)
-    return Fail(Unimplemented("several processes serve a bundle, not precompiled parts"));
+    return Fail(Unimplemented(
+        "several processes serve a bundle: name its folder as MODEL, or start one process"));
   std::unique_ptr<CpuSession> session(new CpuSession(std::move(bundle), options.transport));
   bundle::Dims dims = session->bundle_.program.dims;
   if (transport != nullptr) dims.kv_heads = session->bundle_.ranks.front().program.dims.kv_heads;
@@ -291,8 +292,9 @@ Result<std::unique_ptr<Session>> LoadSession(const std::filesystem::path& bundle
     TESSERA_ASSIGN_OR_RETURN(const bundle::Manifest manifest, bundle::LoadManifest(bundle));
     if (manifest.tensor_parallel != options.transport->ranks())
       return Fail(FailedPrecondition(
-          fmt::format("{} is made for tp{}, and {} processes were started", bundle.string(),
-                      manifest.tensor_parallel, options.transport->ranks())));
+          fmt::format("{} is made for tp{}, and {} processes were started; give --tp and mpirun -n "
+                      "the same number",
+                      bundle.string(), manifest.tensor_parallel, options.transport->ranks())));
     rank = options.transport->rank();
   }
   TESSERA_ASSIGN_OR_RETURN(bundle::Bundle opened, bundle::OpenBundle(bundle, check, rank));

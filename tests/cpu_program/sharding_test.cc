@@ -301,6 +301,22 @@ TEST_F(Sharding, ARankFileOfAnotherModelOfTheSameShapeIsNoticedWhenOpened) {
   EXPECT_EQ(error(), "loaded");
 }
 
+TEST_F(Sharding, PartsOfAnotherNumberOfRanksAreOneSentence) {
+  const model::ModelSource source = Make(ShardableConfig(), AllMatrices(DType::kQ8_0));
+  const fs::path four = Bundle(source, 4), one = Bundle(source, 1);
+  const auto error = [&](const fs::path& documents, const std::vector<fs::path>& parameters) {
+    const auto opened =
+        bundle::OpenParts({documents / "program.json", documents / "config.json", parameters});
+    return opened.has_value() ? "opened" : opened.error().ToString();
+  };
+  EXPECT_THAT(error(four, {four / "model.irpa", four / "model.rank0.irpa"}),
+              HasSubstr("config.json: it is for tp4, and no file of rank 1, 2, 3 is given; name "
+                        "model.irpa and all of its 4 rank files"));
+  EXPECT_THAT(error(one, {four / "model.irpa", four / "model.rank0.irpa"}),
+              HasSubstr("it is for tp1, and a file of rank 0 is given"));
+  EXPECT_EQ(error(one, {one / "model.irpa"}), "opened");
+}
+
 INSTANTIATE_TEST_SUITE_P(All, ShardingFormats,
                          ::testing::Values(DType::kF32, DType::kF16, DType::kBF16, DType::kQ4_0,
                                            DType::kQ4_1),
