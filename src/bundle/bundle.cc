@@ -176,14 +176,14 @@ std::set<int64_t> RanksIn(const formats::ParameterIndex& index) {
 /// A program for several ranks needs a file for each, one for one rank none.
 Status CheckRankFiles(const formats::ParameterIndex& index, int64_t ranks) {
   const std::set<int64_t> found = RanksIn(index);
-  std::vector<int64_t> missing;
+  std::vector<std::string> missing;
   for (int64_t rank = 0; ranks > 1 && rank < ranks; ++rank)
-    if (!found.contains(rank)) missing.push_back(rank);
+    if (!found.contains(rank)) missing.push_back(RankFile(kParametersFile, rank));
   if (!missing.empty())
-    return InvalidArgument(
-        fmt::format("it is for tp{}, and no file of rank {} is given; name model.irpa and "
-                    "all of its {} rank files",
-                    ranks, fmt::join(missing, ", "), ranks));
+    return InvalidArgument(fmt::format(
+        "it is for tp{}, and {} is not among the parameters; name model.irpa and all of "
+        "its {} rank files",
+        ranks, fmt::join(missing, ", "), ranks));
   const int64_t last = found.empty() ? -1 : *found.rbegin();
   if (last >= (ranks > 1 ? ranks : 0))
     return InvalidArgument(

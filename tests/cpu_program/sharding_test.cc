@@ -310,8 +310,9 @@ TEST_F(Sharding, PartsOfAnotherNumberOfRanksAreOneSentence) {
     return opened.has_value() ? "opened" : opened.error().ToString();
   };
   EXPECT_THAT(error(four, {four / "model.irpa", four / "model.rank0.irpa"}),
-              HasSubstr("config.json: it is for tp4, and no file of rank 1, 2, 3 is given; name "
-                        "model.irpa and all of its 4 rank files"));
+              HasSubstr("config.json: it is for tp4, and model.rank1.irpa, model.rank2.irpa, "
+                        "model.rank3.irpa is not among the parameters; name model.irpa and all of "
+                        "its 4 rank files"));
   EXPECT_THAT(error(one, {four / "model.irpa", four / "model.rank0.irpa"}),
               HasSubstr("it is for tp1, and a file of rank 0 is given"));
   EXPECT_EQ(error(one, {one / "model.irpa"}), "opened");
