@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "base/hash.h"
 #include "compiler/dataset/emit.h"
 #include "graph/interpreter.h"
 #include "harness.h"
@@ -74,9 +75,15 @@ TEST(Dataset, RanksGiveTheLogitsOfTheWhole) {
 
 /// The bundle's parameters by hash.
 std::string ParametersOf(const std::filesystem::path& bundle) {
-  const auto manifest = bundle::LoadManifest(bundle);
-  EXPECT_TRUE(manifest.has_value());
-  return manifest.has_value() ? manifest->FindFile(bundle::kParametersFile)->sha256 : "";
+  const auto opened = bundle::OpenBundle(bundle, bundle::Check::kSizesAndSmallFiles);
+  EXPECT_TRUE(opened.has_value()) << opened.error().ToString();
+  if (!opened.has_value()) return "";
+  Sha256 hash;
+  for (const bundle::Weight& weight : opened->program.weights) {
+    hash.Update(AsBytes(weight.entry));
+    hash.Update(opened->archive.View(*opened->archive.Find(weight.entry)).bytes);
+  }
+  return hash.FinishHex();
 }
 
 // Planes and back: not a bit of any block is lost, sharded or not.

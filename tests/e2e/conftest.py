@@ -35,6 +35,14 @@ def tessera(*args: str | Path, stdin: bytes | None = None, timeout: float = 300,
                           timeout=timeout, env={**os.environ, **(env or {})}, check=False)
 
 
+def weights_of(bundle: Path) -> bytes:
+    """model.irpa without its line that says of which compilation it is."""
+    key = bytes.fromhex(json.loads((bundle / "manifest.json").read_text())["export_key"])
+    data = (bundle / "model.irpa").read_bytes()
+    assert data.count(key) == 1
+    return data.replace(key, b"")
+
+
 def json_lines(verb: str, rows: list[dict[str, Any]], *args: str | Path) -> list[dict[str, Any]]:
     """One JSON line in, one out, in order."""
     stdin = "".join(json.dumps(row) + "\n" for row in rows).encode()

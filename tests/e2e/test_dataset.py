@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import SHARED, TINY, tessera
+from conftest import SHARED, TINY, tessera, weights_of
 
 SAMPLES = SHARED / "samples/shark/irpa_sharktank"
 
@@ -50,7 +50,7 @@ def test_a_dataset_whose_property_lies_about_its_pairs_is_read_as_the_exporter_r
     # Only the property differs, and without the flag the mended dataset is what the flag made of the other.
     assert b'"llama.rope.interleave_emb": false' in (folder / "mended.irpa").read_bytes()
     mended, _ = run("compile", folder / "mended.irpa", "--cache-dir", cache)
-    weights = [(Path(bundle.strip()) / "model.irpa").read_bytes() for bundle in (said, meant, mended)]
+    weights = [weights_of(Path(bundle.strip())) for bundle in (said, meant, mended)]
     assert weights[0] != weights[1] and weights[1] == weights[2]
     for model in (TINY / "hf", said.strip()):
         refused = tessera("compile", model, "--use-hf", "--cache-dir", cache, "--output-artifacts-dir", folder / "x")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import GGUF, SHARED, TINY, tessera
+from conftest import GGUF, SHARED, TINY, tessera, weights_of
 
 NLL = json.loads((SHARED / "fixtures/model_smollm2/nll.json").read_text())
 
@@ -109,7 +109,7 @@ def test_an_importance_matrix_changes_the_weights_and_the_key(tmp_path: Path) ->
     guided = compile_json(TINY / "hf", tmp_path, "--quantize", "q4_0", "--no-certificate",
                           "--imatrix", str(imatrix))
     assert plain["bundle"] != guided["bundle"]
-    data = [(Path(report["bundle"]) / "model.irpa").read_bytes() for report in (plain, guided)]
+    data = [weights_of(Path(report["bundle"])) for report in (plain, guided)]
     assert data[0] != data[1]
     assert any("has nothing for" in note for note in guided["notes"])
     again = compile_json(TINY / "hf", tmp_path, "--quantize", "q4_0", "--imatrix", str(imatrix))
