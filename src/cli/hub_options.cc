@@ -7,6 +7,7 @@
 #include <charconv>
 #include <optional>
 
+#include "cli/download_bars.h"
 #include "cli/environment.h"
 #include "cli/progress.h"
 #include "cli/terminal.h"
@@ -104,12 +105,6 @@ Status CheckEndpoint(std::string_view variable, std::string_view address) {
   return {};
 }
 
-/// What both kinds of display say of a download.
-struct Numbers {
-  double rate = 0;            // Bytes a second that this process received.
-  std::optional<double> eta;  // Seconds.
-};
-
 }  // namespace
 
 void AddHubOptions(CLI::App* verb, HubOptions* options) {
@@ -150,23 +145,28 @@ struct PullDisplay::State {
   const Clock& clock = Clock::Real();
   TimePoint begin = clock.Now();
   std::optional<TimePoint> shown;
-  std::unique_ptr<Progress> bar;
+  std::unique_ptr<DownloadBars> bars;
+  std::function<void(const DownloadFigures&)> on_download;
+  std::string round;  // Which files.
+  uint64_t fetched = 0;
+  uint64_t fetched_before = 0;  // In earlier rounds.
   uint64_t first_done = 0;
 
   void Show(const hub::DownloadProgress& progress);
-  void ShowJson(const hub::DownloadProgress& progress, const Numbers& numbers);
-  Numbers NumbersOf(const hub::DownloadProgress& progress);
+  void ShowJson(const DownloadFigures& figures);
+  DownloadFigures FiguresOf(const hub::DownloadProgress& progress) const;
 };
 
-Numbers PullDisplay::State::NumbersOf(const hub::DownloadProgress& progress) {
+DownloadFigures PullDisplay::State::FiguresOf(const hub::DownloadProgress& progress) const {
   const double seconds = Seconds(clock.Now() - begin);
-  Numbers numbers;
-  if (seconds > 0) numbers.rate = static_cast<double>(progress.done - first_done) / seconds;
-  numbers.eta = SecondsLeft(progress.done - first_done, progress.total - first_done, seconds);
-  return numbers;
+  const uint64_t come = progress.done - std::min(first_done, progress.done);
+  return {progress, fetched_before + progress.fetched,
+          seconds > 0 ? static_cast<double>(come) / seconds : 0,
+          SecondsLeft(come, come + (progress.total - progress.done), seconds)};
 }
 
-void PullDisplay::State::ShowJson(const hub::DownloadProgress& progress, const Numbers& numbers) {
+void PullDisplay::State::ShowJson(const DownloadFigures& figures) {
+  const hub::DownloadProgress& progress = figures.progress;
   const TimePoint now = clock.Now();
   const bool is_end = progress.done == progress.total;
   if (shown && !is_end && now - *shown < std::chrono::milliseconds(200)) return;
@@ -177,56 +177,61 @@ void PullDisplay::State::ShowJson(const hub::DownloadProgress& progress, const N
   json::Object line{{"event", "download"},
                     {"done", progress.done},
                     {"total", progress.total},
-                    {"fetched", progress.fetched},
-                    {"bytes_per_second", numbers.rate}};
-  line["seconds_left"] = numbers.eta ? json::Value(*numbers.eta) : json::Value(nullptr);
+                    {"fetched", figures.fetched},
+                    {"bytes_per_second", figures.bytes_per_second}};
+  line["seconds_left"] =
+      figures.seconds_left ? json::Value(*figures.seconds_left) : json::Value(nullptr);
   line["files"] = std::move(files);
   WriteStderr(json::Serialize(line) + "\n");
 }
 
 void PullDisplay::State::Show(const hub::DownloadProgress& progress) {
-  if (!shown && bar == nullptr) {
+  if (progress.files.empty()) return;
+  // Another round: an index first, then what it names.
+  const std::string files =
+      fmt::format("{} {}", progress.files.size(), progress.files.front().name);
+  if (files != round) {
+    round = files;
     begin = clock.Now();
     first_done = progress.done;
+    fetched_before += std::exchange(fetched, 0);
+    bars.reset();
   }
-  if (kind == Kind::kJson) return ShowJson(progress, NumbersOf(progress));
-  if (bar == nullptr) {
+  fetched = progress.fetched;
+  const DownloadFigures figures = FiguresOf(progress);
+  if (on_download) on_download(figures);
+  if (kind == Kind::kNone) return;
+  if (kind == Kind::kJson) return ShowJson(figures);
+  if (bars == nullptr) {
     if (progress.done == progress.total) return;  // All there: nothing to show.
-    const auto file =
-        std::max_element(progress.files.begin(), progress.files.end(),
-                         [](const auto& a, const auto& b) { return a.total < b.total; });
-    bar = std::make_unique<Progress>(
-        progress.files.size() == 1
-            ? fmt::format("downloading {}", file->name)
-            : fmt::format("downloading {} and {} more", file->name, progress.files.size() - 1));
+    bars = std::make_unique<DownloadBars>();
   }
-  bar->Update(progress.done - first_done, progress.total - first_done);
+  bars->Show(figures);
 }
 
 PullDisplay::PullDisplay(const HubOptions& options) : state_(std::make_unique<State>()) {
   if (options.progress == "json") state_->kind = State::Kind::kJson;
   if (options.progress == "none") state_->kind = State::Kind::kNone;
+  state_->on_download = options.on_download;
 }
 
 PullDisplay::~PullDisplay() = default;
 
 hub::DownloadEvents PullDisplay::Events() {
   hub::DownloadEvents events;
-  if (state_->kind != State::Kind::kNone)
-    events.on_progress = [this](const hub::DownloadProgress& progress) { state_->Show(progress); };
+  events.on_progress = [this](const hub::DownloadProgress& progress) { state_->Show(progress); };
   events.on_note = [this](const std::string& note) {
     if (state_->kind == State::Kind::kJson)
       return WriteStderr(json::Serialize(json::Object{{"event", "note"}, {"text", note}}) + "\n");
-    if (state_->bar != nullptr) state_->bar->Finish();
-    state_->bar.reset();
+    Finish();
     Note("{}\n", note);
   };
   return events;
 }
 
 void PullDisplay::Finish() {
-  if (state_->bar != nullptr) state_->bar->Finish();
-  state_->bar.reset();
+  if (state_->bars != nullptr) state_->bars->Finish();
+  state_->bars.reset();
 }
 
 }  // namespace tessera::cli

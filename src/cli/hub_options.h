@@ -4,7 +4,9 @@
 // shown while something is downloaded.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/status.h"
@@ -17,11 +19,21 @@ class App;
 
 namespace tessera::cli {
 
+/// What every display of a download says: terminal, JSON lines and metrics.
+struct DownloadFigures {
+  const hub::DownloadProgress& progress;
+  uint64_t fetched = 0;         // Body bytes that this process received, also for earlier files.
+  double bytes_per_second = 0;  // On average, of what was not there at the beginning.
+  std::optional<double> seconds_left;  // At that rate.
+};
+
 struct HubOptions {
   std::string hf_cache_dir;       // Empty: $HF_HUB_CACHE, $HF_HOME/hub, ~/.cache/huggingface/hub.
   std::string revision;           // Empty: what the name says, else "main".
   bool offline = false;           // Or $HF_HUB_OFFLINE.
   std::string progress = "auto";  // "auto": bars or lines; "json"; "none".
+  /// Gets what is shown, too; may be empty. On the thread that downloads.
+  std::function<void(const DownloadFigures&)> on_download;
 };
 
 /// Declares --hf-cache-dir, --revision and --offline.

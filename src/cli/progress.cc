@@ -26,15 +26,13 @@ uint64_t RateOf(uint64_t done, double seconds) {
   return seconds > 0 ? static_cast<uint64_t>(static_cast<double>(done) / seconds) : 0;
 }
 
-std::string TimeLeft(uint64_t done, uint64_t total, double seconds) {
-  const std::optional<double> left = SecondsLeft(done, total, seconds);
-  return left.has_value() ? HumanDuration(*left) : "?";
+std::string TimeLeft(const std::optional<double>& seconds) {
+  return seconds.has_value() ? HumanDuration(*seconds) : "?";
 }
 
-/// "1.2 GB of 4.7 GB, 1.1 GB/s, 3.2 s left"
-std::string Figures(uint64_t done, uint64_t total, double seconds) {
-  return fmt::format("{} of {}, {}/s, {} left", HumanBytes(done), HumanBytes(total),
-                     HumanBytes(RateOf(done, seconds)), TimeLeft(done, total, seconds));
+ProgressNumbers Average(uint64_t done, uint64_t total, double seconds) {
+  return {done, total, static_cast<double>(RateOf(done, seconds)),
+          SecondsLeft(done, total, seconds)};
 }
 
 }  // namespace
@@ -44,23 +42,38 @@ std::optional<double> SecondsLeft(uint64_t done, uint64_t total, double seconds)
   return seconds * static_cast<double>(total - done) / static_cast<double>(done);
 }
 
+std::string ProgressFigures(const ProgressNumbers& numbers) {
+  const std::string bytes =
+      fmt::format("{} of {}", HumanBytes(numbers.done), HumanBytes(numbers.total));
+  if (!numbers.bytes_per_second.has_value()) return bytes;
+  return fmt::format("{}, {}/s, {} left", bytes,
+                     HumanBytes(static_cast<uint64_t>(*numbers.bytes_per_second)),
+                     TimeLeft(numbers.seconds_left));
+}
+
 std::string ProgressLine(std::string_view title, uint64_t done, uint64_t total, double seconds,
                          int columns) {
+  return ProgressLine(title, Average(done, total, seconds), columns);
+}
+
+std::string ProgressLine(std::string_view title, const ProgressNumbers& numbers, int columns) {
   const auto room = static_cast<size_t>(std::max(columns - 1, 0));
   const auto cut = [&](std::string_view line) { return std::string(line.substr(0, room)); };
-  if (total == 0) return cut(title);
-  const std::string text = fmt::format("{} {}", title, Figures(done, total, seconds));
+  if (numbers.total == 0) return cut(title);
+  const std::string text = fmt::format("{} {}", title, ProgressFigures(numbers));
   constexpr size_t kFrame = 3;  // "[] "
   if (text.size() + kFrame + kFewestCells <= room) {
     const auto cells = static_cast<int>(std::min<size_t>(kMostCells, room - text.size() - kFrame));
-    const auto filled = static_cast<int>(ShareOf(done, total) * cells);
+    const auto filled = static_cast<int>(ShareOf(numbers.done, numbers.total) * cells);
     return fmt::format("{} [{:#<{}}{:.<{}}]{}", title, "", filled, "", cells - filled,
                        text.substr(title.size()));
   }
   if (text.size() <= room) return text;
-  const int percent = static_cast<int>(ShareOf(done, total) * 100);
+  const int percent = static_cast<int>(ShareOf(numbers.done, numbers.total) * 100);
   const std::string brief =
-      fmt::format("{} {}%, {} left", title, percent, TimeLeft(done, total, seconds));
+      numbers.bytes_per_second.has_value()
+          ? fmt::format("{} {}%, {} left", title, percent, TimeLeft(numbers.seconds_left))
+          : fmt::format("{} {}%", title, percent);
   return brief.size() <= room ? brief : cut(fmt::format("{}%", percent));
 }
 
@@ -77,7 +90,7 @@ void Progress::Update(uint64_t done, uint64_t total) {
   const double seconds = Seconds(now - begin_);
   if (!StderrIsTerminal()) {
     if (now - shown_.value_or(begin_) < kLineEvery || total == 0) return;
-    Note("{}: {}\n", title_, Figures(done, total, seconds));
+    Note("{}: {}\n", title_, ProgressFigures(Average(done, total, seconds)));
     shown_ = now;
     return;
   }

@@ -21,9 +21,21 @@ namespace tessera::cli {
 /// more done than that, nothing done yet, no time gone.
 std::optional<double> SecondsLeft(uint64_t done, uint64_t total, double seconds);
 
+/// What a line says; without a rate only the bytes.
+struct ProgressNumbers {
+  uint64_t done = 0;
+  uint64_t total = 0;  // 0: unknown.
+  std::optional<double> bytes_per_second = {};
+  std::optional<double> seconds_left = {};
+};
+
+/// "1.2 GB of 4.7 GB, 1.1 GB/s, 3.2 s left"
+std::string ProgressFigures(const ProgressNumbers& numbers);
+std::string ProgressLine(std::string_view title, const ProgressNumbers& numbers, int columns);
+
 /// "packing parameters [####....] 1.2 GB of 4.7 GB, 1.1 GB/s, 3.2 s left", in fewer than `columns`
 /// characters, so that no terminal breaks the line: first the bar gives way, then the bytes, then
-/// the title. total = 0: unknown.
+/// the title. total = 0: unknown. The rate is the average over `seconds`.
 std::string ProgressLine(std::string_view title, uint64_t done, uint64_t total, double seconds,
                          int columns);
 

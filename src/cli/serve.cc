@@ -154,8 +154,23 @@ Result<server::ServiceOptions> MakeServiceOptions(const Options& options) {
   return service;
 }
 
-Result<std::unique_ptr<server::HttpService>> Listen(const Options& options) {
+/// For the metrics page.
+server::DownloadFigures MeterOf(const DownloadFigures& figures) {
+  server::DownloadFigures meter{.files = {},
+                                .done = figures.progress.done,
+                                .total = figures.progress.total,
+                                .fetched = figures.fetched,
+                                .bytes_per_second = figures.bytes_per_second,
+                                .seconds_left = figures.seconds_left};
+  for (const hub::DownloadProgress::File& file : figures.progress.files)
+    meter.files.push_back({std::string(file.name), file.done, file.total});
+  return meter;
+}
+
+Result<std::unique_ptr<server::HttpService>> Listen(
+    const Options& options, std::shared_ptr<const server::DownloadMeter> downloads) {
   TESSERA_ASSIGN_OR_RETURN(server::ServiceOptions service, MakeServiceOptions(options));
+  service.api.downloads = std::move(downloads);
   auto listening = server::HttpService::Listen(std::move(service), Clock::Real());
   if (listening.has_value() || listening.error().code() != Code::kFailedPrecondition)
     return listening;
@@ -253,7 +268,11 @@ Status Serve(const Options& options) {
   std::unique_ptr<server::HttpService> service;
   ServerSignals signals;  // Ends first: a reload needs the service.
   TESSERA_RETURN_IF_ERROR(signals.Start());
-  TESSERA_ASSIGN_OR_RETURN(service, Listen(options));
+  auto downloads = std::make_shared<server::DownloadMeter>();
+  load.hub.on_download = [downloads](const DownloadFigures& figures) {
+    downloads->Set(MeterOf(figures));
+  };
+  TESSERA_ASSIGN_OR_RETURN(service, Listen(options, downloads));
   signals.OnHangup([raw = service.get()] { Reload(raw); });
   Note("listening on {}, loading {}\n", service->address(),
        options.load.parts.any()     ? options.load.parts.program

@@ -92,6 +92,9 @@ net::Response Metrics(const Context& context) {
                                .traces = context.exporter == nullptr ? otlp::ExporterCounters()
                                                                      : context.exporter->counters(),
                                .load_seconds = context.model.load_seconds,
+                               .download = context.options.downloads == nullptr
+                                               ? std::nullopt
+                                               : context.options.downloads->Read(),
                                .memory = OrNothing(memory),
                                .process = OrNothing(process),
                                .log_lines_lost = log::LostLines(),

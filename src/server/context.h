@@ -7,12 +7,14 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "base/clock.h"
 #include "engine/engine.h"
 #include "net/server.h"
 #include "server/access/access_control.h"
+#include "server/download_meter.h"
 #include "server/event_streams.h"
 #include "server/limits.h"
 #include "server/metrics_names.h"
@@ -40,6 +42,7 @@ struct ApiOptions {
   AccessOptions access{};
   std::string cors_origin{};  // Access-Control-Allow-Origin; empty: no CORS headers.
   MetricsNames metrics_names{};
+  std::shared_ptr<const DownloadMeter> downloads{};  // Of the model; null: none is shown.
   Duration ready_age = kReadyStepAge;
   Duration ping_interval = kPingInterval;  // Positive.
   Duration resume_grace = kResumeGrace;

@@ -150,11 +150,18 @@ std::string MetricsPage(const MetricsInput& input) {
   AddHistograms(input.stats, &page);
   AddServing(input, &page);
   AddProcess(input, &page);
+  if (input.download.has_value()) AddDownload(*input.download, &page);
   if (input.names.vllm) AddVllmNames(input, &page);
   if (input.names.tgi) AddTgiNames(input, &page);
   if (input.names.llamacpp) AddLlamaCppNames(input, &page);
   if (input.names.sglang) AddSglangNames(input, &page);
   return std::move(page).Finish(input.names.vllm);
+}
+
+std::string DownloadPage(const DownloadFigures& download) {
+  MetricsPageBuilder page("");
+  AddDownload(download, &page);
+  return std::move(page).Finish(/*with_twins=*/false);
 }
 
 }  // namespace tessera::server

@@ -16,6 +16,7 @@
 #include "engine/engine.h"
 #include "engine/stats.h"
 #include "net/server.h"
+#include "server/download_meter.h"
 #include "server/form_check.h"
 #include "server/memory_use.h"
 #include "server/metrics_names.h"
@@ -38,6 +39,7 @@ struct MetricsInput {
   net::ServerStats http{};
   otlp::ExporterCounters traces{};
   std::vector<std::pair<std::string, double>> load_seconds{};  // By phase.
+  std::optional<DownloadFigures> download{};
   // Nothing where the system does not say.
   std::optional<MemoryUse::Reading> memory{};
   std::optional<ProcessUse> process{};
@@ -47,6 +49,8 @@ struct MetricsInput {
 
 /// Text exposition format 0.0.4.
 std::string MetricsPage(const MetricsInput& input);
+/// Before there is a model: the download's part of that page, with an empty model_name.
+std::string DownloadPage(const DownloadFigures& download);
 inline constexpr std::string_view kMetricsContentType = "text/plain; version=0.0.4; charset=utf-8";
 
 }  // namespace tessera::server

@@ -62,6 +62,7 @@ class MetricsPageBuilder {
 // metrics_serving.cc: the HTTP side and the process.
 void AddServing(const MetricsInput& input, MetricsPageBuilder* page);
 void AddProcess(const MetricsInput& input, MetricsPageBuilder* page);
+void AddDownload(const DownloadFigures& download, MetricsPageBuilder* page);
 
 // metrics_compat.cc: what vLLM has beyond twins, and the names of text-generation-inference,
 // llama.cpp's server and SGLang.

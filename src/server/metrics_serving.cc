@@ -60,6 +60,32 @@ void AddServing(const MetricsInput& input, MetricsPageBuilder* page) {
                  /*is_ours=*/true);
 }
 
+void AddDownload(const DownloadFigures& download, MetricsPageBuilder* page) {
+  const auto states = [](uint64_t done, uint64_t total, const Labels& more) {
+    const auto with = [&](const char* state) {
+      Labels labels = more;
+      labels.push_back({"state", state});
+      return labels;
+    };
+    return Series{{with("done"), static_cast<double>(done)},
+                  {with("total"), static_cast<double>(total)}};
+  };
+  page->Family("download_bytes", "Bytes of the model's files: there, and in all.", Kind::Gauge,
+               states(download.done, download.total, {}));
+  Series files;
+  for (const DownloadFigures::File& file : download.files)
+    for (auto& row : states(file.done, file.total, {{"file", file.name}}))
+      files.push_back(std::move(row));
+  page->Family("download_file_bytes", "The same, file by file.", Kind::Gauge, std::move(files));
+  page->Family("download_fetched_bytes_total", "Bytes that this process received.", Kind::Counter,
+               {{{}, static_cast<double>(download.fetched)}});
+  page->Gauge("download_bytes_per_second", "Of the model's files, on average.",
+              download.bytes_per_second, {}, /*is_ours=*/true);
+  if (download.seconds_left.has_value())
+    page->Gauge("download_seconds_left", "Until the model's files are there, at that rate.",
+                *download.seconds_left, {}, /*is_ours=*/true);
+}
+
 void AddProcess(const MetricsInput& input, MetricsPageBuilder* page) {
   page->Gauge("build_info", "The build, as labels.", 1,
               {{"version", TESSERA_VERSION}, {"compiler", std::string(CompilerName())}},

@@ -11,6 +11,7 @@
 #include "server/anthropic/endpoints.h"
 #include "server/anthropic/error.h"
 #include "server/cors.h"
+#include "server/metrics.h"
 #include "server/openai/embeddings.h"
 #include "server/openai/endpoints.h"
 #include "server/openai/error.h"
@@ -175,12 +176,26 @@ class Routes {
 
 }  // namespace
 
-net::Handler MakeLoadingHandler(const ApiOptions* options, const RequestObserver* observer) {
-  return [options, observer](const net::Request& request, net::ResponseWriter writer) {
+net::Handler MakeLoadingHandler(const ApiOptions* options, const RequestObserver* observer,
+                                const AccessControl* access) {
+  return [=](const net::Request& request, net::ResponseWriter writer) {
     const Reply reply = MakeReply(*options, *observer, request, {}, std::move(writer));
-    if (request.path == "/livez" && (request.method == "GET" || request.method == "HEAD")) {
+    const bool is_read = request.method == "GET" || request.method == "HEAD";
+    if (request.path == "/livez" && is_read) {
       (void)reply.Send(Live());
       return;
+    }
+    if (request.path == "/metrics" && is_read && options->downloads != nullptr) {
+      const auto download = options->downloads->Read();
+      if (const auto caller = access->Admit(request, Scope::kMetrics); !caller.has_value())
+        return Refuse(request, caller.error(), reply);
+      if (download.has_value()) {
+        net::Response response;
+        response.headers.Set("Content-Type", kMetricsContentType);
+        response.body = DownloadPage(*download);
+        (void)reply.Send(std::move(response));
+        return;
+      }
     }
     Refuse(request,
            {.http_status = 503,

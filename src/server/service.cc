@@ -19,13 +19,14 @@ HttpService::HttpService(ApiOptions options, const Clock& clock)
                   if (exporter_ != nullptr) exporter_->Export(record);
                   if (options_.on_request_end) options_.on_request_end(record);
                 }),
-      loading_(MakeLoadingHandler(&options_, &observer_)),
       handler_(&loading_) {}
 
 Result<std::unique_ptr<HttpService>> HttpService::Listen(ServiceOptions options,
                                                          const Clock& clock) {
   std::unique_ptr<HttpService> service(new HttpService(std::move(options.api), clock));
   TESSERA_ASSIGN_OR_RETURN(service->access_, AccessControl::Make(service->options_.access, clock));
+  service->loading_ =
+      MakeLoadingHandler(&service->options_, &service->observer_, service->access_.get());
   const auto dispatch = [raw = service.get()](net::Request request, net::ResponseWriter writer) {
     const net::Handler& handler = *raw->handler_.load(std::memory_order_acquire);
     handler(std::move(request), std::move(writer));

@@ -45,7 +45,8 @@ struct ServiceOptions {
 
 class HttpService : private ServiceControl {
  public:
-  /// Binds and answers: 200 on /livez, 503 with code "loading" on all else, until Serve. Errors are
+  /// Binds and answers: 200 on /livez, what is downloaded on /metrics, 503 with code "loading" on
+  /// all else, until Serve. Errors are
   /// those of net::Server::Start and of the key file. `clock` must outlive the service.
   static Result<std::unique_ptr<HttpService>> Listen(ServiceOptions options, const Clock& clock);
   /// From now on requests reach the model. Once, from the owner thread. Requires tokenizer and
@@ -97,7 +98,7 @@ class HttpService : private ServiceControl {
   std::unique_ptr<FormWorker> form_worker_;
   std::unique_ptr<const Context> context_;
   // Workers read the pointer, which moves once from the first handler to the second.
-  const net::Handler loading_;
+  net::Handler loading_;
   net::Handler serving_;
   std::atomic<const net::Handler*> handler_;
   std::unique_ptr<net::Server> server_;
@@ -105,7 +106,8 @@ class HttpService : private ServiceControl {
 
 /// All routes over `context`, which must outlive the router.
 net::Router MakeRouter(const Context* context);
-/// What answers before there is a model. Both must outlive the handler.
-net::Handler MakeLoadingHandler(const ApiOptions* options, const RequestObserver* observer);
+/// What answers before there is a model. All must outlive the handler.
+net::Handler MakeLoadingHandler(const ApiOptions* options, const RequestObserver* observer,
+                                const AccessControl* access);
 
 }  // namespace tessera::server

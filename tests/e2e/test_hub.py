@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import fcntl
 import functools
 import json
 import os
+import pty
 import random
+import re
 import shutil
+import socket
+import struct
 import subprocess
 import sys
+import termios
 import time
+import urllib.error
+import urllib.request
 from pathlib import Path
 from typing import Any, Iterator
 
@@ -922,3 +930,81 @@ def test_packs_that_promise_too_much_are_refused(hub: FakeHub, client: Client, t
     done = client.run("cache", "import", pack)
     assert done.returncode == 0, done.stderr.decode()
     assert victim.read_bytes() == b"precious" and blob.read_bytes() == data and not blob.is_symlink()
+
+
+def seen_on_terminal(client: Client, *args: str) -> str:
+    """All that the program writes to a terminal of 100 columns."""
+    pid, fd = pty.fork()
+    if pid == 0:
+        fcntl.ioctl(2, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
+        os.execve(str(TESSERA), [str(TESSERA), *args], {**os.environ, **client.env})
+    seen = b""
+    try:
+        while piece := os.read(fd, 65536):
+            seen += piece
+    except OSError:
+        pass  # The child closed the terminal.
+    os.close(fd)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0, seen
+    return seen.decode()
+
+
+def test_a_terminal_shows_every_file_and_all(hub: FakeHub, client: Client) -> None:
+    big_repository(hub)
+    hub.rate = 8 << 20
+    seen = seen_on_terminal(client, "pull", "org/big")
+    assert re.search(r"\n?  model-00002-of-00002\.safetensors \[#*\.*\] [0-9.]+ [kM]?B of [0-9.]+ MB\r?\n", seen), seen
+    assert re.search(r"downloading \S+ and \d+ more \[#*\.*\] [0-9.]+ [kM]?B of [0-9.]+ MB, [0-9.]+ [kM]?B/s, "
+                     r"([0-9.]+ m?s|\?) left", seen), seen
+    assert re.search(r"downloading \S+ and \d+ more: [0-9.]+ MB in ", seen)
+    drawn, screen = seen.count("\n"), seen.count("\033[A")
+    assert screen >= 1 and drawn > screen, "lines are drawn in place"
+
+
+def test_metrics_show_a_download_while_it_runs(hub: FakeHub, client: Client) -> None:
+    """A server that downloads its model has the numbers on its page at once, and keeps them."""
+    files = big_repository(hub)
+    hub.rate = 3 << 20
+    whole = sum(len(data) for name, data in files.items() if not name.endswith(".bin"))
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+    server = client.start("serve", "org/big", "--port", str(port))
+
+    def page() -> dict[str, float]:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+                text = answer.read().decode()
+        except (OSError, urllib.error.URLError):
+            return {}
+        return {line.rsplit(" ", 1)[0]: float(line.rsplit(" ", 1)[1]) for line in text.splitlines()
+                if line.startswith("tessera_download_")}
+
+    def value(samples: dict[str, float], name: str, *labels: str) -> float:
+        found = [number for key, number in samples.items()
+                 if key.partition("{")[0] == name and all(label in key for label in labels)]
+        assert len(found) == 1, (name, samples)
+        return found[0]
+
+    try:
+        deadline, rows = time.monotonic() + 60, []
+        while time.monotonic() < deadline and server.poll() is None:
+            if (now := page()) and (not rows or now != rows[-1]):
+                rows.append(now)
+            if rows and 'model_name="big"' in next(iter(rows[-1])):
+                break
+            time.sleep(0.05)
+        early = [row for row in rows if 'model_name=""' in next(iter(row))]
+        assert len(early) > 2, (rows, server.poll())
+        for row in rows:
+            done, total = (value(row, "tessera_download_bytes", f'state="{state}"') for state in ("done", "total"))
+            assert done == sum(number for key, number in row.items()
+                               if key.startswith("tessera_download_file_bytes") and 'state="done"' in key) <= total
+        last = rows[-1]
+        assert value(last, "tessera_download_bytes", 'state="done"') == value(last, "tessera_download_bytes", 'state="total"')
+        assert 0 < value(last, "tessera_download_fetched_bytes_total") <= whole
+        assert value(last, "tessera_download_bytes_per_second") > 0
+    finally:
+        server.terminate()
+        _, err = server.communicate(timeout=60)
+    assert server.returncode == 0, err.decode()
