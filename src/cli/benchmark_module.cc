@@ -5,6 +5,7 @@
 // (--benchmark_repetitions=3, --benchmark_format=json, ...) pass through.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
@@ -12,6 +13,7 @@
 
 #include "cli/module_function.h"
 #include "cli/module_input.h"
+#include "cli/module_report.h"
 #include "cli/terminal.h"
 #include "cli/validators.h"
 #include "cli/verbs.h"
@@ -24,6 +26,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// Of inputs that are made up.
+constexpr int64_t kContext = 128;
+
 struct Options {
   std::string module;
   std::vector<std::string> parameters;
@@ -33,9 +38,18 @@ struct Options {
   std::string time_unit = "ms";
   int64_t batch_size = 1;
   int threads = 0;
-  int64_t context = 128;
+  int64_t context = 0;
   std::string isa = "auto";
   bool print_statistics = false;
+  MinTime min_time;
+  std::string format = "console";
+  std::string out_format = "json";
+  std::string out;
+  std::string color = "auto";
+  int64_t repetitions = 1;
+  double warmup_seconds = 0;
+  bool tabular = false;
+  bool lists = false;
   std::vector<std::string> library_flags;  // "--benchmark_repetitions=3"
 };
 
@@ -43,20 +57,29 @@ struct Options {
 struct LibraryFlag {
   std::string_view name;
   std::string_view does;
-  std::initializer_list<std::string> values;  // Empty: any, the library checks it.
+  std::initializer_list<std::string> values;  // Empty: any.
+  std::string Options::*keep = nullptr;       // Where we need to know it, too.
 };
 const LibraryFlag kLibraryFlags[] = {
-    {"repetitions",
-     "How often each function is measured; more than one gives mean and deviation",
-     {}},
-    {"min_time", "Seconds that a measurement takes at the least", {}},
     {"filter", "Only benchmarks whose names match this regular expression", {}},
-    {"format", "Of the report on stdout", {"console", "json", "csv"}},
-    {"out", "A file that gets the report, too", {}},
-    {"out_format", "Of that file", {"console", "json", "csv"}},
-    {"report_aggregates_only", "Only mean, median and deviation", {"true", "false"}},
-    {"counters_tabular", "Counters in columns", {"true", "false"}},
-    {"list_tests", "Name the benchmarks instead of running them", {"true", "false"}}};
+    {"format", "Of the report on stdout", {"console", "json", "csv"}, &Options::format},
+    {"out", "A file that gets the report, too", {}, &Options::out},
+    {"out_format", "Of that file", {"console", "json", "csv"}, &Options::out_format},
+    {"context", "KEY=VALUE,... for the report's head", {}},
+    {"color", "Of the report on stdout", {"auto", "true", "false"}, &Options::color}};
+
+/// --benchmark_NAME, --benchmark_NAME=true or --benchmark_NAME=false.
+struct LibrarySwitch {
+  std::string_view name;
+  std::string_view does;
+  bool Options::*keep = nullptr;
+};
+constexpr LibrarySwitch kLibrarySwitches[] = {
+    {"report_aggregates_only", "Only mean, median and deviation"},
+    {"display_aggregates_only", "The same on stdout; the file gets all"},
+    {"enable_random_interleaving", "Repetitions of functions take turns"},
+    {"counters_tabular", "Counters in columns", &Options::tabular},
+    {"list_tests", "Name the benchmarks instead of running them", &Options::lists}};
 
 /// "[scope=]path". The scope of our parameters is `model`, as exporters have it.
 Result<fs::path> ParameterPath(const std::string& value) {
@@ -102,7 +125,11 @@ Status CheckDevices(const std::vector<std::string>& devices) {
 
 Result<std::vector<ModuleInput>> InputsOf(const Options& options, const bundle::Bundle& bundle,
                                           const FunctionName& function) {
-  if (options.inputs.empty()) return SampleInputs(bundle, function, options.context);
+  if (options.inputs.empty()) {
+    const int64_t room = std::max<int64_t>(bundle.program.dims.max_seq_len - 1, 1);
+    const int64_t context = options.context > 0 ? options.context : std::min(kContext, room);
+    return SampleInputs(bundle, function, context);
+  }
   std::vector<ModuleInput> inputs;
   for (const std::string& text : options.inputs) {
     auto input = ParseModuleInput(text);
@@ -131,6 +158,26 @@ void Measure(benchmark::State& state, ModuleFunction* function, int64_t batch_si
   state.SetItemsProcessed(state.iterations());
 }
 
+void Register(const std::string& name, ModuleFunction* function, const Options& options) {
+  const int64_t batch = options.batch_size;
+  auto* benchmark = benchmark::RegisterBenchmark(
+      fmt::format("BM_{}", name).c_str(),
+      [function, batch](benchmark::State& state) { Measure(state, function, batch); });
+  benchmark->MeasureProcessCPUTime()->UseRealTime()->Unit(UnitOf(options.time_unit));
+  if (options.min_time.iterations > 0) benchmark->Iterations(options.min_time.iterations);
+}
+
+/// False when --benchmark_filter leaves nothing to run.
+bool RunAndReport(const Options& options) {
+  const bool in_color = options.color == "true" || (options.color == "auto" && StdoutIsTerminal());
+  const auto display = MakeModuleReporter(options.format, {in_color, options.tabular});
+  std::unique_ptr<benchmark::BenchmarkReporter> file;  // The library refuses one without a file.
+  if (!options.out.empty()) file = MakeModuleReporter(options.out_format, {});
+  const size_t matched = benchmark::RunSpecifiedBenchmarks(display.get(), file.get());
+  benchmark::Shutdown();
+  return matched > 0 || options.lists;
+}
+
 Status BenchmarkModule(const Options& options) {
   TESSERA_RETURN_IF_ERROR(CheckDevices(options.devices));
   TESSERA_ASSIGN_OR_RETURN(const bundle::Bundle bundle, OpenModule(options));
@@ -153,6 +200,10 @@ Status BenchmarkModule(const Options& options) {
   }
   std::vector<std::string> words = {"tessera benchmark-module"};
   words.insert(words.end(), options.library_flags.begin(), options.library_flags.end());
+  words.push_back(fmt::format("--benchmark_repetitions={}", options.repetitions));
+  words.push_back(fmt::format("--benchmark_min_warmup_time={}", options.warmup_seconds));
+  if (options.min_time.seconds > 0)
+    words.push_back(fmt::format("--benchmark_min_time={}", options.min_time.seconds));
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   auto argc = static_cast<int>(argv.size());
@@ -160,22 +211,56 @@ Status BenchmarkModule(const Options& options) {
   if (argc > 1)
     return InvalidArgument(
         fmt::format("{}: no flag of Google Benchmark, or no value of it", argv[1]));
-  for (size_t i = 0; i < names.size(); ++i) {
-    ModuleFunction* function = functions[i].get();
-    const int64_t batch = options.batch_size;
-    benchmark::RegisterBenchmark(
-        fmt::format("BM_{}", names[i]).c_str(),
-        [function, batch](benchmark::State& state) { Measure(state, function, batch); })
-        ->MeasureProcessCPUTime()
-        ->UseRealTime()
-        ->Unit(UnitOf(options.time_unit));
-  }
-  benchmark::RunSpecifiedBenchmarks();
-  benchmark::Shutdown();
+  for (size_t i = 0; i < names.size(); ++i) Register(names[i], functions[i].get(), options);
+  if (!RunAndReport(options))
+    return NotFound(
+        fmt::format("--benchmark_filter matches none of BM_{}", fmt::join(names, ", BM_")));
   if (options.print_statistics)
     for (size_t i = 0; i < names.size(); ++i)
       Note("{}: {} tokens a call\n", names[i], functions[i]->tokens());
   return {};
+}
+
+void AddLibraryFlags(CLI::App* verb, const std::shared_ptr<Options>& options) {
+  verb->add_option("--benchmark_repetitions", options->repetitions,
+                   "How often each function is measured; more than one gives mean and deviation")
+      ->check(WholeNumber(1, 1'000'000));
+  verb->add_option_function<std::string>(
+          "--benchmark_min_time",
+          [options](const std::string& text) { options->min_time = *ParseMinTime(text); },
+          "What a measurement takes at the least: seconds (0.5 or 0.5s), or a number of "
+          "iterations (10x)")
+      ->check(CLI::Validator(
+          [](const std::string& text) -> std::string {
+            if (ParseMinTime(text)) return {};
+            return fmt::format("\"{:.40}\": expected seconds (0.5 or 0.5s) or iterations (10x)",
+                               text);
+          },
+          ""));
+  verb->add_option("--benchmark_min_warmup_time", options->warmup_seconds,
+                   "Seconds that each function runs before it is measured")
+      ->check(Number(0, 1e6));
+  for (const LibraryFlag& flag : kLibraryFlags) {
+    const std::string name = fmt::format("--benchmark_{}", flag.name);
+    CLI::Option* option = verb->add_option_function<std::string>(
+        name,
+        [options, name, keep = flag.keep](const std::string& value) {
+          options->library_flags.push_back(fmt::format("{}={}", name, value));
+          if (keep != nullptr) (*options).*keep = value;
+        },
+        std::string(flag.does));
+    if (flag.values.size() > 0) option->check(CLI::IsMember(std::vector<std::string>(flag.values)));
+  }
+  for (const LibrarySwitch& flag : kLibrarySwitches) {
+    const std::string name = fmt::format("--benchmark_{}", flag.name);
+    verb->add_flag_function(
+        name,
+        [options, name, keep = flag.keep](int64_t count) {
+          options->library_flags.push_back(fmt::format("{}={}", name, count > 0));
+          if (keep != nullptr) (*options).*keep = count > 0;
+        },
+        std::string(flag.does));
+  }
 }
 
 }  // namespace
@@ -197,13 +282,13 @@ void AddBenchmarkModule(CLI::App* app, Context* context) {
                    "function (default: made up, see --context)")
       ->allow_extra_args(false);
   verb->add_option("--context", options->context,
-                   "Tokens of each sequence of the inputs that are made up")
-      ->check(WholeNumber(1, bundle::kMaxContext))
-      ->capture_default_str();
+                   "Tokens of each sequence of the inputs that are made up (default: 128, or what "
+                   "the model has room for)")
+      ->check(WholeNumber(1, bundle::kMaxContext));
   verb->add_option("--batch_size", options->batch_size, "Calls that count as one iteration")
       ->check(WholeNumber(1, 1 << 20))
       ->capture_default_str();
-  verb->add_option("--time_unit", options->time_unit, "Of the report")
+  verb->add_option("--time_unit,--benchmark_time_unit", options->time_unit, "Of the report")
       ->check(CLI::IsMember({"ns", "us", "ms", "s"}))
       ->capture_default_str();
   verb->add_option("--threads", options->threads, "Threads (0 = one per physical core)")
@@ -213,16 +298,7 @@ void AddBenchmarkModule(CLI::App* app, Context* context) {
       "Highest instruction set to use: auto, ref, avx2, avx_vnni, avx512, avx512_vnni");
   verb->add_flag("--print_statistics", options->print_statistics,
                  "Tokens of each call, at the end");
-  for (const LibraryFlag& flag : kLibraryFlags) {
-    const std::string name = fmt::format("--benchmark_{}", flag.name);
-    CLI::Option* option = verb->add_option_function<std::string>(
-        name,
-        [options, name](const std::string& value) {
-          options->library_flags.push_back(fmt::format("{}={}", name, value));
-        },
-        std::string(flag.does));
-    if (flag.values.size() > 0) option->check(CLI::IsMember(std::vector<std::string>(flag.values)));
-  }
+  AddLibraryFlags(verb, options);
   verb->callback(
       [options, context] { RunVerb(context, [&] { return BenchmarkModule(*options); }); });
 }

@@ -275,6 +275,9 @@ Status Import(const Options& options, const Caches& caches) {
       std::string note;
       TESSERA_ASSIGN_OR_RETURN(const size_t taken, ImportBundle(reader, i, caches.bundles, &note));
       if (!note.empty()) Note("{}\n", note);
+      // As `ls` names it, and as every verb takes it.
+      const std::filesystem::path file(entries[i].path.substr(kBundleEntries.size()));
+      fmt::print("{}\n", file.parent_path().string());
       i += taken;
       continue;
     }

@@ -74,6 +74,18 @@ std::vector<CachedBundle> ScanBundles(const fs::path& cache) {
   return bundles;
 }
 
+bool IsCachedBundleName(std::string_view name) {
+  constexpr size_t kKeyDigits = 16;
+  const size_t slash = name.find('/');
+  if (slash == 0 || slash == std::string_view::npos || name.front() == '.') return false;
+  const std::string_view folder = name.substr(slash + 1);
+  if (folder.empty() || folder.front() == '.' || folder.find('/') != std::string_view::npos)
+    return false;
+  const size_t dash = folder.rfind('-');
+  return dash != std::string_view::npos && folder.size() - dash - 1 == kKeyDigits &&
+         folder.find_first_not_of("0123456789abcdef", dash + 1) == std::string_view::npos;
+}
+
 Status AddToPack(const CachedBundle& bundle, std::vector<hub::PackSource>* sources) {
   if (!bundle.manifest.has_value()) return bundle.manifest.error();
   const auto add = [&](std::string_view name, uint64_t bytes, std::string sha256) {

@@ -36,4 +36,7 @@ inline constexpr std::string_view kBundleEntries = "bundles/";
 Result<size_t> ImportBundle(hub::PackReader& reader, size_t first,
                             const std::filesystem::path& cache, std::string* note);
 
+/// Whether a text has the form of CachedBundle::name: "Model/cpu-tp1-source-0123456789abcdef".
+bool IsCachedBundleName(std::string_view name);
+
 }  // namespace tessera::cli

@@ -46,13 +46,10 @@ Status Compile(Options options) {
   TESSERA_ASSIGN_OR_RETURN(compile.prefill_batch_sizes, ParseNumberList(options.prefill_sizes, 1));
   TESSERA_ASSIGN_OR_RETURN(compile.decode_batch_sizes, ParseNumberList(options.decode_sizes, 1));
   options.load.certify = !options.no_certificate;
-  if (!options.dev_output.empty() && bundle::IsBundle(options.load.model))
-    return FailedPrecondition(fmt::format(
-        "--output-dev-artifacts-dir tells what the compiler decides about a repository, and {} is "
-        "a bundle; name its repository",
-        options.load.model));
+  bool compiled = false;  // Not called for what is a bundle already.
   const auto deliver = [&](const compiler::CompileInput& input,
                            const compiler::CompileReport& report) -> Status {
+    compiled = true;
     TESSERA_ASSIGN_OR_RETURN(const std::filesystem::path made, Exported(report.bundle, options));
     if (options.dev_output.empty()) return {};
     compiler::CompileOptions explained = compile;
@@ -61,20 +58,22 @@ Status Compile(Options options) {
                              compiler::Explain(input, explained, report));
     return WriteDevArtifacts(options.dev_output, made, explanation);
   };
-  const bool is_bundle = bundle::IsBundle(options.load.model);
   TESSERA_ASSIGN_OR_RETURN(compiler::CompileReport report, EnsureBundle(options.load, deliver));
+  if (!compiled && !options.dev_output.empty())
+    return FailedPrecondition(fmt::format(
+        "--output-dev-artifacts-dir tells what the compiler decides about a repository, and {} is "
+        "a bundle; name its repository",
+        options.load.model));
   std::filesystem::path folder =
       options.output.empty() ? report.bundle : std::filesystem::path(options.output);
-  if (is_bundle && !options.output.empty()) {
+  if (!compiled && !options.output.empty()) {
     TESSERA_RETURN_IF_ERROR(StatusOf(Exported(report.bundle, options)));
-  } else if (is_bundle) {
+  } else if (!compiled) {
     const std::string reason =
         fmt::format("{} is a bundle already: nothing to compile", options.load.model);
     Note("{}\n", reason);
     report.reasons.push_back(reason);
   }
-  for (const auto& pass : report.passes)
-    Note("pass {:<20} {}\n", pass.name, HumanDuration(pass.seconds));
   if (!options.json) {
     fmt::print("{}\n", folder.string());
     return {};

@@ -59,6 +59,17 @@ constexpr ForeignFlag kForeignFlags[] = {
     {"--ssl-ca-certs", "name it --tls-client-ca FILE"},
     {"--api-key-file", "name it --api-keys FILE; `tessera key` makes its entries"},
     {"--download-dir", "name it --hf-cache-dir DIR; bundles are kept in --cache-dir"},
+    // iree-benchmark-module and iree-run-module.
+    {"--task_topology_group_count --task_topology_max_group_count", "name it --threads N"},
+    {"--task_topology_nodes --task_topology_cpu_ids",
+     "--device_ids of the verbs that run a model chooses nodes or cores; taskset limits all verbs"},
+    {"--module_mode --parameter_mode --device_allocator --device_lead_allocator",
+     "program and parameters are mapped, never copied: leave it out"},
+    {"--batch_concurrency", "calls of a batch run one after the other: leave it out"},
+    {"--list_devices --dump_devices --list_drivers",
+     "the one device is cpu; tessera doctor tells what it can do"},
+    {"--device_profiling_mode --device_profiling_file --trace_execution",
+     "bench --roofline tells where the time goes; perf sees the kernels by name"},
     // llama.cpp and ollama.
     {"-m --model", "name the model as the argument MODEL, without a flag"},
     {"-ngl --n-gpu-layers --gpu-layers",

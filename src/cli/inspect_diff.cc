@@ -72,6 +72,12 @@ std::string TypeText(const formats::ParameterEntry& entry) {
                      entry.splat ? " splat" : "");
 }
 
+/// Sizes, hashes and keys: they tell that something differs, the rest tells what.
+bool FollowsFromOthers(std::string_view where) {
+  return where.starts_with("manifest.files[") || where == "manifest.key" ||
+         where == "manifest.export_key";
+}
+
 Result<json::Value> Parsed(const std::string& text) {
   json::Limits limits;
   limits.max_bytes = text.size();
@@ -144,6 +150,9 @@ Result<std::vector<Difference>> DiffBundles(const bundle::Bundle& a, const bundl
     const auto found = DiffParameters(a.archive, b.archive);
     differences.insert(differences.end(), found.begin(), found.end());
   }
+  std::ranges::stable_partition(differences, [](const Difference& difference) {
+    return !FollowsFromOthers(difference.where);
+  });
   return differences;
 }
 

@@ -17,6 +17,7 @@
 
 #include "cli/flagfile.h"
 #include "cli/foreign_flags.h"
+#include "cli/option_groups.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 
@@ -131,6 +132,8 @@ int Main(int argc, char** argv) {
   AddBenchmarkModule(&app, &context);
   AddPerplexity(&app, &context);
   AddDoctor(&app, &context);
+  for (CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; }))
+    GroupOptions(verb);
 
   if (const auto foreign = ForeignFlag(app, *expanded)) {
     Note("tessera: {}\n", *foreign);

@@ -2,10 +2,13 @@
 #include "cli/model_argument.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <filesystem>
+#include <optional>
 #include <system_error>
 
+#include "cli/cached_bundles.h"
 #include "cli/environment.h"
 #include "cli/terminal.h"
 
@@ -44,6 +47,31 @@ Status AbsentName(const std::string& model, const HubOptions& hub, const std::st
       fmt::format("{}; or is {} meant, which the cache has?", absent.message(), *nearest));
 }
 
+/// The folder of a bundle that is named as `cache ls` names it.
+std::optional<std::string> CachedBundlePath(const std::string& model,
+                                            const std::string& cache_dir) {
+  const auto cache = CacheFolder(cache_dir);
+  if (!cache.has_value() || !IsCachedBundleName(model)) return std::nullopt;
+  const std::filesystem::path folder = *cache / "bundles" / model;
+  if (!bundle::IsBundle(folder)) return std::nullopt;
+  return folder.string();
+}
+
+/// A repository that cannot be had, and what the cache has that was made of it: after importing a
+/// bundle the weights are not there, and not needed.
+Status WithBundlesOf(const Status& error, const hub::RepositoryName& name,
+                     const std::string& cache_dir) {
+  const auto cache = CacheFolder(cache_dir);
+  if (!cache.has_value() || name.repository.empty()) return error;
+  std::vector<std::string> bundles;
+  for (const CachedBundle& one : ScanBundles(*cache))
+    if (one.manifest.has_value() && one.manifest->source.repository == name.repository)
+      bundles.push_back(one.name);
+  if (bundles.empty()) return error;
+  return Status(error.code(), fmt::format("{}; or name a bundle that was made of it: {}",
+                                          error.message(), fmt::join(bundles, ", ")));
+}
+
 Result<ResolvedModel> Pull(const hub::RepositoryName& name, const HubOptions& options,
                            const std::string& cache_dir, ModelNeed need) {
   TESSERA_ASSIGN_OR_RETURN(hub::Settings settings, HubSettings(options, cache_dir));
@@ -52,7 +80,7 @@ Result<ResolvedModel> Pull(const hub::RepositoryName& name, const HubOptions& op
   auto local = need == ModelNeed::kWeights ? hub.Pull(name, display.Events())
                                            : hub.PullHeaders(name, display.Events());
   display.Finish();
-  if (!local.has_value()) return Fail(local.error());
+  if (!local.has_value()) return Fail(WithBundlesOf(local.error(), name, cache_dir));
   ResolvedModel resolved;
   resolved.path = local->path.string();
   resolved.name = local->path.extension() == ".gguf"
@@ -84,6 +112,13 @@ Result<ResolvedModel> ResolveModel(const std::string& model, const HubOptions& h
       return Fail(InvalidArgument(fmt::format(
           "--revision chooses a revision of a repository, but {} is on this disk", model)));
     return OnDisk(model);
+  }
+  if (const auto cached = CachedBundlePath(model, cache_dir)) {
+    if (!hub.revision.empty())
+      return Fail(InvalidArgument(fmt::format(
+          "--revision chooses a revision of a repository, but {} is a bundle of the cache",
+          model)));
+    return OnDisk(*cached);
   }
   if (!hub::IsNameShaped(model)) return Fail(AbsentName(model, hub, cache_dir));
   TESSERA_ASSIGN_OR_RETURN(hub::RepositoryName name,

@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view kBundleFlags[] = {
     "--bundle",       "--cache-dir",     "--compile-target", "--quantize",
     "--max-seq-len",  "--ensure-export", "--ensure-compile", "--tp",
-    "--hf-cache-dir", "--revision"};
+    "--allow-uneven", "--hf-cache-dir",  "--revision",       "--offline"};
 
 }  // namespace
 

@@ -19,17 +19,20 @@ using tensor::Shape;
 constexpr std::string_view kPrefill = "prefill_bs";
 constexpr std::string_view kDecode = "decode_bs";
 constexpr size_t kInputs = 5;
+constexpr size_t kInputsWithoutStarts = 4;  // Of a prefill that begins all sequences.
 
 /// By position, whatever order the function takes them in.
 struct Inputs {
   const ModuleInput* tokens = nullptr;
-  const ModuleInput* starts = nullptr;
+  const ModuleInput* starts = nullptr;  // Null: all 0.
   const ModuleInput* lengths = nullptr;
   const ModuleInput* blocks = nullptr;
   const ModuleInput* cache = nullptr;
 };
 
 Inputs InOrder(const FunctionName& function, const std::vector<ModuleInput>& inputs) {
+  if (inputs.size() == kInputsWithoutStarts)
+    return {&inputs[0], nullptr, &inputs[1], &inputs[2], &inputs[3]};
   Inputs named{&inputs[0], &inputs[1], &inputs[2], &inputs[3], &inputs[4]};
   if (!function.is_prefill) std::swap(named.starts, named.lengths);
   return named;
@@ -57,31 +60,34 @@ int64_t PageElements(const bundle::Bundle& bundle) {
 Status CheckTypes(const bundle::Bundle& bundle, const FunctionName& function,
                   const std::vector<ModuleInput>& all) {
   const std::string_view name = function.is_prefill ? kPrefill : kDecode;
-  if (all.size() != kInputs)
+  const bool is_short = function.is_prefill && all.size() == kInputsWithoutStarts;
+  if (all.size() != kInputs && !is_short)
     return InvalidArgument(
-        fmt::format("{}{} takes {} inputs (tokens, {}, seq_block_ids, cache), {} are given", name,
+        fmt::format("{}{} takes {} inputs (tokens, {}, seq_block_ids, cache){}, {} are given", name,
                     function.batch, kInputs,
                     function.is_prefill ? "start_positions, seq_lens" : "seq_lens, start_positions",
-                    all.size()));
+                    function.is_prefill ? ", or 4 without start_positions" : "", all.size()));
   const Inputs inputs = InOrder(function, all);
   const int64_t n = function.batch;
   const bool one = !function.is_prefill;
   const size_t starts = one ? 2 : 1;
+  const size_t lengths = is_short || one ? 1 : 2;
   const bool tokens_fit = IsI64(*inputs.tokens, 2, n) && inputs.tokens->shape[1] >= 1 &&
                           (!one || inputs.tokens->shape[1] == 1);
   TESSERA_RETURN_IF_ERROR(Expect(tokens_fit, 0, "tokens", *inputs.tokens,
                                  fmt::format("{}x{}xi64", n, one ? "1" : "LENGTH")));
-  TESSERA_RETURN_IF_ERROR(Expect(IsI64(*inputs.starts, 1, n), starts, "start_positions",
-                                 *inputs.starts, fmt::format("{}xi64", n)));
-  TESSERA_RETURN_IF_ERROR(Expect(IsI64(*inputs.lengths, 1, n), 3 - starts, "seq_lens",
-                                 *inputs.lengths, fmt::format("{}xi64", n)));
-  TESSERA_RETURN_IF_ERROR(Expect(IsI64(*inputs.blocks, 2, n), 3, "seq_block_ids", *inputs.blocks,
-                                 fmt::format("{}xBLOCKSxi64", n)));
+  if (inputs.starts != nullptr)
+    TESSERA_RETURN_IF_ERROR(Expect(IsI64(*inputs.starts, 1, n), starts, "start_positions",
+                                   *inputs.starts, fmt::format("{}xi64", n)));
+  TESSERA_RETURN_IF_ERROR(Expect(IsI64(*inputs.lengths, 1, n), lengths, "seq_lens", *inputs.lengths,
+                                 fmt::format("{}xi64", n)));
+  TESSERA_RETURN_IF_ERROR(Expect(IsI64(*inputs.blocks, 2, n), all.size() - 2, "seq_block_ids",
+                                 *inputs.blocks, fmt::format("{}xBLOCKSxi64", n)));
   const int64_t elements = PageElements(bundle);
   const ModuleInput& cache = *inputs.cache;
   const bool cache_fits = cache.dtype == DType::kF16 && cache.shape.rank() == 2 &&
                           cache.shape[0] >= 2 && cache.shape[1] == elements;
-  return Expect(cache_fits, 4, "cache", cache,
+  return Expect(cache_fits, all.size() - 1, "cache", cache,
                 fmt::format("PAGESx{}xf16 with at least 2 pages", elements));
 }
 
@@ -176,7 +182,9 @@ Result<std::unique_ptr<ModuleFunction>> ModuleFunction::Make(const bundle::Bundl
   const Inputs inputs = InOrder(function, all);
   const bundle::Dims& dims = bundle.program.dims;
   const std::vector<int64_t> tokens = inputs.tokens->Integers();
-  const std::vector<int64_t> starts = inputs.starts->Integers();
+  const std::vector<int64_t> starts =
+      inputs.starts == nullptr ? std::vector<int64_t>(static_cast<size_t>(function.batch), 0)
+                               : inputs.starts->Integers();
   const std::vector<int64_t> lengths = inputs.lengths->Integers();
   const std::vector<int64_t> blocks = inputs.blocks->Integers();
   const int64_t columns = inputs.tokens->shape[1];

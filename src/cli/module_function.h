@@ -5,6 +5,7 @@
 // inputs and flagfiles mean the same here and with IREE's tools.
 //
 //   prefill_bs{n}: tokens [n, s], start_positions [n], seq_lens [n], seq_block_ids [n, b], cache
+//                  (or without start_positions: exported without `has_prefill_position`, all are 0)
 //   decode_bs{n}:  tokens [n, 1], seq_lens [n], start_positions [n], seq_block_ids [n, b], cache
 //
 // All but the cache are i64; the cache is f16 [pages, elements of a page], laid out as the bundle's

@@ -4,11 +4,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <map>
-#include <set>
 #include <tuple>
 
+#include "compiler/decisions.h"
 #include "compiler/module.h"
 #include "compiler/pipeline.h"
 #include "graph/print.h"
@@ -88,47 +87,6 @@ std::string ChangesText(const Pass& pass, const Sections& before, const Sections
   return text;
 }
 
-std::string SegmentsText(const Module& module) {
-  std::set<int64_t> output, down;
-  for (const LayerWeights& layer : module.weights.layers) {
-    output.insert(module.program.weights[static_cast<size_t>(layer.output)].segments);
-    down.insert(module.program.weights[static_cast<size_t>(layer.down)].segments);
-  }
-  return fmt::format("attention output {}, down projection {}", fmt::join(output, "/"),
-                     fmt::join(down, "/"));
-}
-
-/// One line a pass.
-std::string Decision(std::string_view pass, const Module& module) {
-  const auto& layers = module.matched.layers;
-  if (pass == "verify-graph") return fmt::format("{} operations", module.graph.nodes.size());
-  if (pass == "unify-rope-style")
-    return fmt::format("{} parameters get another order of rows", module.row_order.size());
-  if (pass == "match-layers") return fmt::format("{} layers", layers.size());
-  if (pass == "join-projections") {
-    const auto qkv = std::ranges::count_if(layers, &MatchedLayer::join_qkv);
-    const auto gated = std::ranges::count_if(layers, &MatchedLayer::join_gate_up);
-    return fmt::format("q/k/v joined in {} layers, gate/up in {}", qkv, gated);
-  }
-  if (pass == "fuse-weights") return fmt::format("{} weights", module.program.weights.size());
-  if (pass == "assign-segments") return "segments: " + SegmentsText(module);
-  if (pass == "lower-steps")
-    return fmt::format("{} steps, {} buffers", module.program.steps.size(),
-                       module.program.buffers.size());
-  if (pass == "choose-kernels") {
-    std::set<std::string> kernels;
-    for (const bundle::Step& step : module.program.steps)
-      for (const std::string& kernel : {step.kernel_one, step.kernel_many})
-        if (!kernel.empty()) kernels.insert(kernel);
-    return fmt::format("{}", fmt::join(kernels, ", "));
-  }
-  if (pass == "plan-memory")
-    return fmt::format("{} bytes of parameters, {} of KV a token, {} of scratch",
-                       module.plan.parameter_bytes, module.plan.kv_bytes_per_token,
-                       module.plan.scratch_bytes);
-  return {};
-}
-
 std::string FormatsTable(const Module& module) {
   struct Sum {
     int64_t count = 0, elements = 0, bytes = 0;
@@ -182,14 +140,15 @@ Result<Explanation> Explain(const CompileInput& input, const CompileOptions& opt
                             const CompileReport& report) {
   TESSERA_ASSIGN_OR_RETURN(Module module, MakeModule(input, options));
   Explanation explanation;
-  std::string passes = "| pass | does | decided |\n|---|---|---|\n";
+  std::string passes = "| pass | does | decided | ms |\n|---|---|---|---:|\n";
   Sections before;
   std::vector<CompileReport::PassTime> times;
   TESSERA_RETURN_IF_ERROR(
       RunPipeline(CpuPipeline(), &module, &times, [&](const Pass& pass, const Module& now) {
         Sections after = SectionsOf(now);
         explanation.passes.push_back({std::string(pass.name), ChangesText(pass, before, after)});
-        passes += fmt::format("| {} | {} | {} |\n", pass.name, pass.does, Decision(pass.name, now));
+        passes += fmt::format("| {} | {} | {} | {:.1f} |\n", pass.name, pass.does,
+                              DecisionOf(pass.name, now), times.back().seconds * 1e3);
         before = std::move(after);
       }));
   std::vector<std::string> stages = report.reasons;

@@ -119,14 +119,18 @@ Result<WeightFormat> ChooseMatrixFormat(DType source, int64_t k, std::string_vie
   if (IsFloat(source))
     if (const auto type = QuantisedType(quantize, role, k)) return Quantised(source, *type);
   if (source == DType::kBF16 && k < kBFloat16Inputs)
-    return WeightFormat{DType::kF32, "converted from BF16"};
+    return WeightFormat{DType::kF32, "converted from BF16", false, true,
+                        "rows this short gain little from bfloat16 arithmetic, which rounds more"};
   if (kernels::CanPack(source, k)) return WeightFormat{source, ""};
   std::optional<tensor::Transcoding> substitute = Substitute(source);
   if (substitute && !substitute->exact && quantize == kExactFormats)
     substitute = {DType::kF32, true};
   if (substitute && kernels::CanPack(substitute->to, k))
     return WeightFormat{substitute->to, fmt::format("converted from {}", tensor::Name(source)),
-                        false, substitute->exact};
+                        false, substitute->exact,
+                        substitute->exact
+                            ? "no kernel computes with it; every value is kept"
+                            : "no kernel computes with it; each weight is rounded once"};
   return Fail(Unimplemented(
       fmt::format("the cpu target has no kernel for {} weights with {} inputs and knows no format "
                   "that holds them",

@@ -20,6 +20,7 @@ struct WeightFormat {
   std::string note;           // "converted from IQ4_XS"; empty when the source's bytes are kept.
   bool is_quantised = false;  // By us, from floats: scales are fitted (tensor/quantise_fit.h).
   bool is_exact = true;       // Holds the source's values, to float32's precision.
+  std::string_view why = {};  // Of a conversion, for people: "no kernel computes with it".
 };
 
 /// Where a matrix stands, which decides how much it suffers from few bits.

@@ -13,11 +13,13 @@ constexpr SupportedModel kModels[] = {
      "tests/cpu_program/sharding_test.cc:AnyNumberOfRanksGivesTheSameBytes"},
     {"llama", "Llama 3.1 8B, 8B-Instruct", "tp1, tp2, tp4, tp8", Weights::kRandom, false,
      "bench/tensor_parallel.py"},
-    {"llama", "Llama 3.1 8B, 8B-Instruct", "tp1 to tp8", Weights::kHeaders, true,
+    {"llama", "Llama 3.1 8B, 8B-Instruct", "tp1, tp2, tp4, tp8", Weights::kHeaders, true,
      "tests/e2e/test_plan.py:test_large_models_are_planned_from_headers"},
-    {"llama", "Llama 3.1 70B, 70B-Instruct; 3.3 70B-Instruct", "tp1 to tp8", Weights::kHeaders,
-     true, "tests/e2e/test_plan.py:test_large_models_are_planned_from_headers"},
-    {"llama", "Llama 3.1 405B, 405B-Instruct", "tp1 to tp8", Weights::kHeaders, true,
+    {"llama", "Llama 3.1 70B, 70B-Instruct; 3.3 70B-Instruct", "tp1, tp2, tp4, tp8",
+     Weights::kHeaders, true, "tests/e2e/test_plan.py:test_large_models_are_planned_from_headers"},
+    {"llama", "Llama 3.1 405B, 405B-Instruct", "tp8", Weights::kSplats, true,
+     "tests/cpu_program/splat_test.cc:A405BShapedModelIsABundleOfAFewMegabytesForEightRanks"},
+    {"llama", "Llama 3.1 405B, 405B-Instruct", "tp1, tp2, tp4, tp8", Weights::kHeaders, true,
      "tests/e2e/test_plan.py:test_large_models_are_planned_from_headers"},
     {"llama", "Llama 1, 2, 3, 3.1, 3.2 (text), 3.3; SmolLM; TinyLlama", "tp1", Weights::kSmall,
      true, "tests/cpu_program/logits_test.cc:AllFormsGiveTheSameLogits"},
@@ -39,6 +41,8 @@ std::string_view WeightsText(Weights weights) {
       return "random weights of its shape";
     case Weights::kSmall:
       return "random weights of a small shape";
+    case Weights::kSplats:
+      return "splats of its shape: compiled and sharded";
     case Weights::kHeaders:
       break;
   }

@@ -16,7 +16,8 @@ enum class Weights : uint8_t {
   kReal,     // The published weights.
   kRandom,   // Random weights of exactly that shape.
   kSmall,    // Random weights of a smaller shape of the same family.
-  kHeaders,  // Compiled or planned from headers; nothing was computed.
+  kSplats,   // A bundle of that shape, each weight one repeated value; nothing was computed.
+  kHeaders,  // Planned from headers; nothing was compiled.
 };
 /// "real weights", "random weights of its shape", ...
 std::string_view WeightsText(Weights weights);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -204,3 +205,18 @@ def test_a_line_that_is_too_long_harms_no_other() -> None:
     first, second, third = [json.loads(line) for line in done.stdout.splitlines()]
     assert first["ids"] and third["ids"]
     assert "the line has" in second["error"]
+
+
+@pytest.mark.parametrize("verb,rest", [
+    ("serve", {"--help", "--model-path", "--bundle"}),
+    ("bench", {"--help", "--n-prompt", "--n-gen", "--n-depth", "--batch", "--repetitions", "--roofline",
+               "--json"})])
+def test_long_helps_have_headings(verb: str, rest: set[str]) -> None:
+    """A new flag needs a place in cli/option_groups.cc."""
+    sections = tessera(verb, "--help").stdout.decode().split("\n\n")
+    plain = next(text for text in sections if text.startswith("Options:"))
+    flags = {re.split(r"[ ,]", line.strip().split("--", 1)[1])[0]
+             for line in plain.splitlines()[1:] if re.match(r"  -", line)}
+    assert {f"--{flag}" for flag in flags} == rest
+    for heading in ("Bundle:", "Downloads:", "Machine:"):
+        assert any(text.startswith(heading) for text in sections), sections

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -49,6 +50,15 @@ def test_the_folder_has_what_a_report_needs(made: tuple[Path, Path]) -> None:
     for said in ("stage export: no bundle of hf yet", "| match-layers |", "| F32 |",
                  "segments: attention output"):
         assert said in report, report
+    decided = dict(re.findall(r"^\| ([a-z-]+) \| [^|]+ \| ([^|]*) \| [\d.]+ \|$", report, re.M))
+    assert list(decided) == [name[9:-4] for name in passes], report
+    assert all(decided.values()), decided
+    for name, reason in (("choose-formats", "BF16 -> F32: rows this short gain little"),
+                         ("match-layers", "8 heads over 4 KV heads of 8; the head has a matrix"),
+                         ("unify-rope-style", "half-split already"),
+                         ("assign-segments", "attention output 2 (4 KV heads)"),
+                         ("choose-kernels", "the best that this machine runs (")):
+        assert reason in decided[name], decided[name]
     assert (dev / "versions.txt").read_text().startswith("tessera ")
     flags = (dev / "benchmark-flags.txt").read_text().splitlines()
     assert flags[1:6] == [f"--module={bundle}/program.json",
@@ -103,6 +113,12 @@ def test_reproduce_runs_from_the_folder_and_a_bundle_alone(made: tuple[Path, Pat
     assert "program.json" in run(bundle).stderr
     (bundle / "manifest.json").write_text("{}")
     assert "is not the bundle of this folder" in run(bundle).stderr
+    assert run(tmp_path).stderr.strip().endswith(f"{tmp_path} is no bundle: name it, "
+                                                 f"{dev}/reproduce.sh BUNDLE")
+    nowhere = subprocess.run([dev / "reproduce.sh", bundle], capture_output=True, text=True,
+                             env={"PATH": "/usr/bin:/bin"}, check=False, timeout=60)
+    assert nowhere.returncode == 1 and len(nowhere.stderr.splitlines()) == 1, nowhere.stderr
+    assert "there is no program tessera: name it, TESSERA=/path/to/tessera" in nowhere.stderr
 
 
 def test_a_folder_of_somebody_else_is_left_alone(made: tuple[Path, Path], tmp_path: Path) -> None:

@@ -660,7 +660,7 @@ def test_a_pack_carries_models_to_a_machine_without_network(hub: FakeHub, client
     far.home.mkdir()
     assert "not complete in the cache" in far.refused(*run)
     done = far.run("cache", "import", pack)
-    assert done.returncode == 0 and done.stdout.decode().strip() == f"{NAME}@{hub.commit}"
+    assert done.returncode == 0 and done.stdout.decode().split() == [bundle, f"{NAME}@{hub.commit}"]
     hub.forget()
     there = far.run(*run)
     assert there.returncode == 0 and there.stdout == client.run(*run).stdout

@@ -23,10 +23,12 @@ def test_the_page_has_the_table() -> None:
 def test_every_row_names_a_test_or_program_that_exists() -> None:
     facts = json.loads(tessera("models", "--json").stdout)
     families = {row["family"] for row in facts["families"]}
+    assert {row["family"] for row in facts["models"]} == families
     for row in facts["models"]:
         file, _, name = row["evidence"].partition(":")
         text = (ROOT / file).read_text()
         assert row["family"] in families
+        assert re.fullmatch(r"tp[1-8](, tp[1-8])*", row["sharding"]), row
         assert row["in_ci"] == bool(name), row
         if name:
             assert re.search(rf"(def {name}\(|TEST(_F|_P)?\(\w+, {name}\))", text), row

@@ -116,6 +116,8 @@ def test_differences_of_bundles_are_named(tmp_path: Path) -> None:
                  "program.dims.max_seq_len: 1024 -> 64\n"):
         assert line in said, said
     assert "parameters." not in said
+    # What follows from others comes last.
+    assert said.index("program.dims.max_seq_len") < said.index("manifest.files[")
     report = json.loads(diff(first, third, "--json"))
     assert not report["same"]
     found = {row["where"]: (row["from"], row["to"]) for row in report["differences"]}
@@ -124,3 +126,45 @@ def test_differences_of_bundles_are_named(tmp_path: Path) -> None:
     done = tessera("inspect", first, "--diff", HF)
     assert done.returncode == 1 and b"compares two bundles or two parameter files" in done.stderr
     assert diff(HF, HF) == "no difference\n"
+
+
+def test_conversions_are_one_note_with_its_reason(tmp_path: Path) -> None:
+    _, said = compile_tiny(tmp_path)
+    notes = [line for line in said.splitlines() if line.startswith("note:")]
+    assert len(notes) == 1 and notes[0].startswith(
+        "note: 13 weights, layer0.qkv the first: converted from BF16 to F32: rows this short"), said
+
+
+def test_a_bundle_is_carried_without_its_source(tmp_path: Path) -> None:
+    """By the name that `cache ls` gives it, on a machine that has nothing else of the model."""
+    bundle, _ = compile_tiny(tmp_path / "here")
+    name = f"{bundle.parent.name}/{bundle.name}"
+    answer = greedy(bundle)
+
+    def at(place: str, *args: str | Path, code: int = 0) -> str:
+        done = tessera(*args, env={"TESSERA_CACHE": str(tmp_path / place), "HF_HUB_OFFLINE": "1",
+                                   "HF_HOME": str(tmp_path / f"{place}-hf")})
+        assert done.returncode == code, done.stderr.decode()
+        return (done.stderr if code else done.stdout).decode()
+
+    at("here", "cache", "export", name, "-o", tmp_path / "pack")
+    assert at("far", "cache", "import", tmp_path / "pack") == name + "\n"
+    assert name in at("far", "cache", "ls")
+    said = at("far", "run", name, "-p", "The capital", "--raw", "-n", "8", "--temperature", "0")
+    assert said.encode() == answer
+    copy = tmp_path / "copy"
+    at("far", "compile", name, "--output-artifacts-dir", copy)
+    assert (copy / "manifest.json").read_bytes() == (bundle / "manifest.json").read_bytes()
+    said = at("far", "compile", name, "--output-dev-artifacts-dir", tmp_path / "dev", code=1)
+    assert "is a bundle; name its repository" in said
+    said = at("far", "run", name, "--revision", "main", "-p", "a", code=1)
+    assert "is a bundle of the cache" in said
+    for odd in (f"../bundles/{name}", f"{name}/", f"x{name}"):
+        assert at("far", "run", odd, "-p", "a", code=1).startswith("tessera: ")
+
+
+def test_a_bundle_by_its_address_is_copied(tmp_path: Path) -> None:
+    bundle, _ = compile_tiny(tmp_path / "cache")
+    done = tessera("compile", f"file:{bundle}", "--output-artifacts-dir", tmp_path / "copy")
+    assert done.returncode == 0, done.stderr.decode()
+    assert (tmp_path / "copy/model.irpa").read_bytes() == (bundle / "model.irpa").read_bytes()

@@ -145,9 +145,12 @@ def test_the_serve_command_takes_parts_with_their_ranks(compiled: Path, env: dic
     assert done.returncode == 1 and b"model.rank5.irpa" in done.stderr, done.stderr
 
 
-def test_the_two_ways_exclude_each_other(compiled: Path) -> None:
-    done = tessera("serve", "--model-path", "meta-llama/Llama-3.1-8B", "--tp", "8", "--program",
-                   compiled / "D2/program.json")
+@pytest.mark.parametrize("flags", [
+    ("--model-path", "meta-llama/Llama-3.1-8B", "--tp", "8"), ("meta-llama/Llama-3.1-8B",),
+    ("--allow-uneven",), ("--ensure-export",), ("--cache-dir", "x"), ("--compile-target", "cpu"),
+    ("--offline",), ("--tensor-parallel-size", "2")])
+def test_the_two_ways_exclude_each_other(compiled: Path, flags: tuple[str, ...]) -> None:
+    done = tessera("serve", *flags, "--program", compiled / "D2/program.json")
     said = done.stderr.decode()
     assert done.returncode == 2 and len(said.strip().splitlines()) == 1
     assert "--ensure-export" in said and "--tokenizer_json" in said and "--tp" in said

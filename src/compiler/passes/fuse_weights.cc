@@ -48,6 +48,7 @@ class Fuser {
                              AddVector("final_norm", model.final_norm.weight));
     TESSERA_ASSIGN_OR_RETURN(m_.weights.head, AddMatrix("head", model.head.weight));
     if (tied) m_.weights.embedding = m_.weights.head;
+    for (const Conversion& conversion : conversions_) m_.notes.push_back(TextOf(conversion));
     return {};
   }
 
@@ -194,6 +195,31 @@ class Fuser {
     return m_.options.importance->Find(name);
   }
 
+  /// Weights that were converted in the same way for the same reason: one note, not one each.
+  struct Conversion {
+    std::string what;  // "converted from BF16 to F32"
+    std::string_view why;
+    std::string first;  // The weight's entry.
+    int64_t count = 0;
+  };
+  void CountConversion(const Weight& weight, std::string_view why) {
+    std::string what = fmt::format("{} to {}", weight.note, tensor::Name(weight.dtype));
+    for (Conversion& known : conversions_)
+      if (known.what == what && known.why == why) {
+        ++known.count;
+        return;
+      }
+    conversions_.push_back({std::move(what), why, weight.entry, 1});
+  }
+  static std::string TextOf(const Conversion& conversion) {
+    const std::string names =
+        conversion.count == 1
+            ? conversion.first
+            : fmt::format("{} weights, {} the first", conversion.count, conversion.first);
+    return fmt::format("{}: {}{}{}", names, conversion.what, conversion.why.empty() ? "" : ": ",
+                       conversion.why);
+  }
+
   WeightIndex Push(Weight weight, const std::vector<Piece>& pieces, RowRuns runs) {
     Recipe recipe;
     int64_t row = 0;
@@ -207,8 +233,7 @@ class Fuser {
     recipe.runs = std::move(runs);
     // Of quantised ones ChooseFormats gives the sums.
     if (!weight.note.empty() && !m_.formats.at(recipe.sources[0]).is_quantised)
-      m_.notes.push_back(
-          fmt::format("{}: {} to {}", weight.entry, weight.note, tensor::Name(weight.dtype)));
+      CountConversion(weight, m_.formats.at(recipe.sources[0]).why);
     m_.program.weights.push_back(std::move(weight));
     m_.recipes.push_back(std::move(recipe));
     return std::ssize(m_.program.weights) - 1;
@@ -281,6 +306,7 @@ class Fuser {
 
   Module& m_;
   std::string name_;
+  std::vector<Conversion> conversions_;
 };
 
 }  // namespace
