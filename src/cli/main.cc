@@ -99,6 +99,7 @@ int Main(int argc, char** argv) {
 
   Context context;
   CLI::App app("Tessera: from a model repository to a running LLM endpoint.", "tessera");
+  app.formatter(MakeHelpFormatter());
   app.set_version_flag("--version", "tessera " TESSERA_VERSION);
   app.require_subcommand(1);
   app.fallthrough();

@@ -46,7 +46,22 @@ std::string_view HeadingOf(std::string_view flag) {
   return {};
 }
 
+class HelpFormatter : public CLI::Formatter {
+ public:
+  std::string make_groups(const CLI::App* app, CLI::AppFormatMode mode) const override {
+    std::string text = CLI::Formatter::make_groups(app, mode);
+    // The library ends each heading's list with two empty lines.
+    for (size_t at = text.find("\n\n\n"); at != std::string::npos; at = text.find("\n\n\n", at))
+      text.erase(at, 1);
+    return text;
+  }
+};
+
 }  // namespace
+
+std::shared_ptr<CLI::FormatterBase> MakeHelpFormatter() {
+  return std::make_shared<HelpFormatter>();
+}
 
 void GroupOptions(CLI::App* verb) {
   const auto options = verb->get_options();

@@ -209,11 +209,13 @@ def test_a_line_that_is_too_long_harms_no_other() -> None:
 
 @pytest.mark.parametrize("verb,rest", [
     ("serve", {"--help", "--model-path", "--bundle"}),
-    ("bench", {"--help", "--n-prompt", "--n-gen", "--n-depth", "--batch", "--repetitions", "--roofline",
-               "--json"})])
+    ("bench", {"--help", "--n-prompt", "--n-gen", "--n-depth", "--batch", "--repetitions",
+               "--roofline", "--json"})])
 def test_long_helps_have_headings(verb: str, rest: set[str]) -> None:
     """A new flag needs a place in cli/option_groups.cc."""
-    sections = tessera(verb, "--help").stdout.decode().split("\n\n")
+    text = tessera(verb, "--help").stdout.decode()
+    assert "\n\n\n" not in text
+    sections = text.split("\n\n")
     plain = next(text for text in sections if text.startswith("Options:"))
     flags = {re.split(r"[ ,]", line.strip().split("--", 1)[1])[0]
              for line in plain.splitlines()[1:] if re.match(r"  -", line)}
