@@ -201,9 +201,12 @@ class Runner {
       Note("(stopped)\n");
     } else {
       const int64_t cached = answer.finish.cached_tokens;
-      Note("{} prompt tokens{} at {:.1f} tok/s, {} tokens at {:.1f} tok/s{}\n",
-           answer.finish.prompt_tokens, cached > 0 ? fmt::format(" ({} cached)", cached) : "",
-           answer.prefill_rate, answer.finish.generated_tokens, answer.decode_rate,
+      const int64_t made = answer.finish.generated_tokens;
+      // The first token is the prompt's: one alone has no rate.
+      Note("{} prompt tokens{} at {:.1f} tok/s, {}{}\n", answer.finish.prompt_tokens,
+           cached > 0 ? fmt::format(" ({} cached)", cached) : "", answer.prefill_rate,
+           made > 1 ? fmt::format("{} tokens at {:.1f} tok/s", made, answer.decode_rate)
+                    : fmt::format("{} token{}", made, made == 1 ? "" : "s"),
            answer.finish.reason == engine::FinishReason::kLength ? ", length limit reached" : "");
     }
     return answer;
