@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace tessera::cli {
 namespace {
@@ -48,8 +49,9 @@ std::string_view HeadingOf(std::string_view flag) {
 
 class HelpFormatter : public CLI::Formatter {
  public:
-  std::string make_groups(const CLI::App* app, CLI::AppFormatMode mode) const override {
-    std::string text = CLI::Formatter::make_groups(app, mode);
+  std::string make_help(const CLI::App* app, std::string name,
+                        CLI::AppFormatMode mode) const override {
+    std::string text = CLI::Formatter::make_help(app, std::move(name), mode);
     // The library ends each heading's list with two empty lines.
     for (size_t at = text.find("\n\n\n"); at != std::string::npos; at = text.find("\n\n\n", at))
       text.erase(at, 1);

@@ -168,3 +168,18 @@ def test_a_bundle_by_its_address_is_copied(tmp_path: Path) -> None:
     done = tessera("compile", f"file:{bundle}", "--output-artifacts-dir", tmp_path / "copy")
     assert done.returncode == 0, done.stderr.decode()
     assert (tmp_path / "copy/model.irpa").read_bytes() == (bundle / "model.irpa").read_bytes()
+
+
+def test_a_repository_that_cannot_be_had_names_its_bundles(tmp_path: Path) -> None:
+    from fake_hub import FakeHub
+    env = {"TESSERA_CACHE": str(tmp_path / "cache"), "HF_HOME": str(tmp_path / "hf"), "HF_TOKEN": "",
+           "HF_HUB_CACHE": "", "HF_HUB_OFFLINE": ""}
+    with FakeHub() as hub:
+        hub.add_repository("org/tiny", HF)
+        done = tessera("compile", "org/tiny", env={**env, "HF_ENDPOINT": hub.url})
+        assert done.returncode == 0, done.stderr.decode()
+    made = Path(done.stdout.decode().strip())
+    shutil.rmtree(tmp_path / "hf")
+    done = tessera("run", "org/tiny", "--offline", "-p", "a", env=env)
+    assert done.returncode == 1 and done.stderr.decode().strip().endswith(
+        f"; or name a bundle that was made of it: {made.parent.name}/{made.name}"), done.stderr
