@@ -21,7 +21,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   TESSERA_CHECK(again.has_value());
   TESSERA_CHECK(again->entries.size() == manifest->entries.size());
   for (const auto& row : manifest->repositories) {
-    const auto import = tessera::hub::RepositoryImport::Begin(row, "/nonexistent");
+    const auto import =
+        tessera::hub::RepositoryImport::Begin(row, "/nonexistent", "/nonexistent/plain");
     if (import.has_value()) TESSERA_CHECK(tessera::hub::IsCommit(import->commit()));
   }
   return 0;
