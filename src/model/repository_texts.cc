@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/repository_texts.h"
 
+#include "base/file.h"
 #include "model/chat_templates.h"
 #include "model/generation_defaults.h"
 #include "model/limits.h"
@@ -28,7 +29,12 @@ Status ReadRepositoryTexts(const fs::path& folder, const json::Object* config,
   TESSERA_ASSIGN_OR_RETURN(
       const json::Value tokenizer_config,
       TakeJsonFile(folder, source, "tokenizer_config.json", kMaxTokenizerConfigBytes, false));
-  TESSERA_ASSIGN_OR_RETURN(TokenizerSource text, OpenTokenizer(folder / "tokenizer.json"));
+  const fs::path tokenizer_path = folder / "tokenizer.json";
+  if (!IsPresent(tokenizer_path))
+    return NotFound(
+        "there is no tokenizer.json, which holds the model's vocabulary (tokenizer.model is not "
+        "read): put it there, or fetch the repository again");
+  TESSERA_ASSIGN_OR_RETURN(TokenizerSource text, OpenTokenizer(tokenizer_path));
   const std::string& tokenizer = std::get<JsonTokenizer>(text.tokenizer).json;
   TESSERA_ASSIGN_OR_RETURN(source.special_tokens,
                            ReadHfSpecialTokens({.config = config,

@@ -6,6 +6,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "formats/limits.h"
 #include "formats/safetensors/reader.h"
@@ -69,6 +70,7 @@ Result<ShardMap> ParseShardMap(std::string_view text, std::string_view where) {
       return Fail(ResourceExhausted(
           fmt::format("{}: weight_map names more than {} files", where, kMaxSafetensorsShards)));
   }
+  if (map.rows.empty()) return fail("weight_map is empty, expected a row for each tensor");
   map.shards.assign(shards.begin(), shards.end());
   return map;
 }
@@ -78,6 +80,11 @@ Result<ParameterIndex> OpenSharded(const std::filesystem::path& index_file) {
   TESSERA_ASSIGN_OR_RETURN(const ShardMap map, ParseShardMap(text, index_file.string()));
   ParameterIndex index;
   for (size_t i = 0; i < map.shards.size(); ++i) {
+    if (!IsPresent(index_file.parent_path() / map.shards[i]))
+      return Fail(NotFound(fmt::format(
+          "{} names the shard {}, which is not there: put it beside the index, or fetch the "
+          "repository again",
+          index_file.string(), map.shards[i])));
     auto joined = [&]() -> Status {
       TESSERA_ASSIGN_OR_RETURN(auto mapping,
                                MappedFile::Open(index_file.parent_path() / map.shards[i]));

@@ -104,6 +104,8 @@ TEST(Sharded, AnIndexCannotReachOutsideItsFolder) {
   }
   EXPECT_EQ(StatusOf(ParseShardMap("[]", "index")).code(), Code::kInvalidArgument);
   EXPECT_EQ(StatusOf(ParseShardMap("{}", "index")).code(), Code::kInvalidArgument);
+  EXPECT_EQ(StatusOf(ParseShardMap(R"({"weight_map":{}})", "index")).code(),
+            Code::kInvalidArgument);
   EXPECT_EQ(StatusOf(ParseShardMap(R"({"weight_map":{"a":1}})", "index")).code(),
             Code::kInvalidArgument);
 }
