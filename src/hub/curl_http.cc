@@ -34,8 +34,9 @@ size_t OnHeader(char* data, size_t size, size_t count, void* user) {
   std::string_view line(data, size * count);
   transfer->header_bytes += line.size();
   if (transfer->header_bytes > kMaxResponseHeaderBytes) {
-    transfer->error = ResourceExhausted(fmt::format(
-        "the server's header has more than the limit of {} bytes", kMaxResponseHeaderBytes));
+    transfer->error = ResourceExhausted(
+        fmt::format("{}: the header of the answer has more than the limit of {} bytes",
+                    WithoutQuery(transfer->head.url), kMaxResponseHeaderBytes));
     return 0;
   }
   while (line.ends_with('\n') || line.ends_with('\r')) line.remove_suffix(1);
@@ -111,6 +112,7 @@ class CurlHttp final : public Http {
   }
 
   void SetRequest(const HttpRequest& request, Headers* headers) {
+    curl_easy_setopt(curl_, CURLOPT_TIMEOUT_MS, static_cast<long>(request.time_limit.count()));
     if (!request.bearer.empty()) headers->Add("Authorization: Bearer " + request.bearer);
     if (request.range)
       headers->Add(fmt::format("Range: bytes={}-{}", request.range->begin, request.range->end - 1));
@@ -164,7 +166,7 @@ class CurlHttp final : public Http {
         return FailedPrecondition(
             text + "; $SSL_CERT_FILE names the certificates to trust, if a proxy has its own");
       case CURLE_OUT_OF_MEMORY:
-        return ResourceExhausted(text);
+        return ResourceExhausted(text + ", or a line of the answer's header without end");
       default:
         return Unavailable(text);
     }

@@ -6,6 +6,7 @@
 // never becomes http, and there are at most kMaxRedirects. An object belongs to one thread.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -35,6 +36,8 @@ struct HttpRequest {
   std::optional<ByteRange> range;
   std::string if_range;              // Validator; only with `range`.
   const AwsSettings* aws = nullptr;  // Signs with SigV4 when it has keys.
+  /// The whole answer must be there by then; 0: as long as bytes arrive.
+  std::chrono::milliseconds time_limit{0};
 };
 
 struct HttpHead {

@@ -1,16 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hub/http.h"
 
+#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <map>
+#include <string>
+#include <thread>
 
+#include "hub/curl_http.h"
 #include "hub/limits.h"
 
 namespace tessera::hub {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 HttpRequest To(std::string url, std::string bearer = "") {
@@ -84,6 +93,65 @@ TEST(GetText, HasALimit) {
   ScriptedHttp http;
   EXPECT_FALSE(GetText(http, To("https://hub/x"), 3).has_value());
   EXPECT_TRUE(GetText(http, To("https://hub/x"), 4).has_value());
+}
+
+/// A server on this machine that answers every connection with `head` and then `drip` for ever.
+class Dripper {
+ public:
+  Dripper(std::string head, std::string drip, std::chrono::milliseconds pause)
+      : listener_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(::bind(listener_, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    EXPECT_EQ(::listen(listener_, 8), 0);
+    socklen_t size = sizeof(address);
+    ::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size);
+    port_ = ntohs(address.sin_port);
+    thread_ = std::thread([this, head = std::move(head), drip = std::move(drip), pause] {
+      const int peer = ::accept(listener_, nullptr, nullptr);
+      bool open = ::send(peer, head.data(), head.size(), MSG_NOSIGNAL) > 0;
+      for (; open; std::this_thread::sleep_for(pause))
+        open = ::send(peer, drip.data(), drip.size(), MSG_NOSIGNAL) > 0;
+      ::close(peer);
+    });
+  }
+  ~Dripper() {
+    thread_.join();
+    ::close(listener_);
+  }
+  std::string url() const { return "http://127.0.0.1:" + std::to_string(port_) + "/x"; }
+
+ private:
+  int listener_;
+  int port_ = 0;
+  std::thread thread_;
+};
+
+TEST(CurlHttp, AnAnswerThatComesByteByByteEnds) {
+  const Dripper server("HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n", "[",
+                       std::chrono::milliseconds(10));
+  const auto http = NewCurlHttp({});
+  ASSERT_TRUE(http.has_value());
+  HttpRequest request = To(server.url());
+  request.time_limit = std::chrono::milliseconds(300);
+  const auto text = GetText(**http, request, 1 << 20);
+  ASSERT_FALSE(text.has_value());
+  EXPECT_EQ(text.error().code(), Code::kUnavailable);
+  EXPECT_THAT(text.error().message(), HasSubstr("timed out"));
+}
+
+TEST(CurlHttp, AHeaderWithoutEndIsRefusedByName) {
+  for (const std::string& drip :
+       {"X-A: " + std::string(1000, 'a') + "\r\n", std::string(1000, 'a')}) {
+    const Dripper server("HTTP/1.1 200 OK\r\nX: ", drip, std::chrono::milliseconds(0));
+    const auto http = NewCurlHttp({});
+    ASSERT_TRUE(http.has_value());
+    const auto text = GetText(**http, To(server.url()), 1 << 20);
+    ASSERT_FALSE(text.has_value());
+    EXPECT_EQ(text.error().code(), Code::kResourceExhausted);
+    EXPECT_THAT(text.error().message(), AllOf(HasSubstr(server.url()), HasSubstr("header")));
+  }
 }
 
 TEST(ContentRange, IsReadOrRefused) {

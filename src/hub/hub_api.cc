@@ -75,6 +75,7 @@ Result<Listing> GetListing(Http& http, const Settings& settings, const std::stri
   request.url = fmt::format("{}/api/models/{}/revision/{}?blobs=true", settings.endpoint,
                             repository, escaped);
   request.bearer = settings.token;
+  request.time_limit = settings.answer_timeout();
   Patience patience(settings);
   int silent = 0;
   for (;;) {

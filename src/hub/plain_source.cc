@@ -156,6 +156,7 @@ Result<PlainSource> ReadBucket(Http& http, const Settings& settings, const Repos
                               next.empty() ? "" : "continuation-token=" + EscapeQuery(next) + "&",
                               EscapeQuery(prefix));
     request.aws = &settings.aws;
+    request.time_limit = settings.answer_timeout();
     std::string body;
     const auto ask = [&]() -> Result<HttpHead> {
       auto text = GetText(http, request, kMaxListingBytes);

@@ -34,6 +34,10 @@ struct Settings {
   std::chrono::milliseconds connect_timeout{10'000};
   /// A transfer that brings no byte for this long is ended and taken up again.
   std::chrono::milliseconds stall_timeout{20'000};
+  /// A question to the API must be answered whole within this many times that: an answer that
+  /// comes byte by byte never stalls.
+  static constexpr int kAnswerStalls = 6;
+  std::chrono::milliseconds answer_timeout() const { return kAnswerStalls * stall_timeout; }
   /// First wait after a failure; doubles up to `retry_wait_max` as long as nothing arrives.
   std::chrono::milliseconds retry_wait{500};
   std::chrono::milliseconds retry_wait_max{30'000};
