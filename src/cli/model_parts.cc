@@ -15,7 +15,8 @@ namespace {
 constexpr std::string_view kBundleFlags[] = {
     "--bundle",       "--cache-dir",     "--compile-target", "--quantize",
     "--max-seq-len",  "--ensure-export", "--ensure-compile", "--tp",
-    "--allow-uneven", "--hf-cache-dir",  "--revision",       "--offline"};
+    "--allow-uneven", "--hf-cache-dir",  "--revision",       "--offline",
+    "--verify"};  // Hashes are the manifest's, which parts have none of.
 
 }  // namespace
 

@@ -148,7 +148,7 @@ def test_the_serve_command_takes_parts_with_their_ranks(compiled: Path, env: dic
 @pytest.mark.parametrize("flags", [
     ("--model-path", "meta-llama/Llama-3.1-8B", "--tp", "8"), ("meta-llama/Llama-3.1-8B",),
     ("--allow-uneven",), ("--ensure-export",), ("--cache-dir", "x"), ("--compile-target", "cpu"),
-    ("--offline",), ("--tensor-parallel-size", "2")])
+    ("--offline",), ("--verify",), ("--tensor-parallel-size", "2")])
 def test_the_two_ways_exclude_each_other(compiled: Path, flags: tuple[str, ...]) -> None:
     done = tessera("serve", *flags, "--program", compiled / "D2/program.json")
     said = done.stderr.decode()
