@@ -125,6 +125,11 @@ Status Swap(OwnFolder* folder, const fs::path& target) {
 
 }  // namespace
 
+Status CheckExportTarget(const fs::path& target) {
+  TESSERA_ASSIGN_OR_RETURN(const fs::path place, Canonical(target));
+  return CheckReplaceable(place);
+}
+
 Status Export(const fs::path& bundle, const fs::path& target) {
   TESSERA_ASSIGN_OR_RETURN(const fs::path source, Canonical(bundle));
   TESSERA_ASSIGN_OR_RETURN(const fs::path place, Canonical(target));

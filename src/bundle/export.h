@@ -21,4 +21,7 @@ namespace tessera::bundle {
 /// bundle. On any error `target` is as it was, and nothing is left beside it.
 Status Export(const std::filesystem::path& bundle, const std::filesystem::path& target);
 
+/// Whether Export() could write to `target` as it is now: for callers with much work before it.
+Status CheckExportTarget(const std::filesystem::path& target);
+
 }  // namespace tessera::bundle

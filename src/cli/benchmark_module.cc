@@ -8,7 +8,9 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <filesystem>
+#include <fstream>
 #include <initializer_list>
 
 #include "cli/module_function.h"
@@ -18,6 +20,7 @@
 #include "cli/validators.h"
 #include "cli/verbs.h"
 
+#include "base/file.h"
 #include "bundle/bundle.h"
 #include "bundle/limits.h"
 
@@ -98,6 +101,9 @@ Result<bundle::Bundle> OpenModule(const Options& options) {
     return Fail(Unimplemented(fmt::format(
         "{}: IREE programs are not built in; name a program.json or a bundle", options.module)));
   std::error_code error;
+  if (!fs::exists(path, error))
+    return Fail(NotFound(
+        fmt::format("--module: {} is not there; name a program.json or a bundle", options.module)));
   if (options.parameters.empty()) {
     const fs::path folder = fs::is_directory(path, error) ? path : path.parent_path();
     return bundle::OpenBundle(folder, bundle::Check::kSizesAndSmallFiles);
@@ -146,12 +152,28 @@ benchmark::TimeUnit UnitOf(const std::string& name) {
   return name == "s" ? benchmark::kSecond : benchmark::kMillisecond;
 }
 
+/// A report that cannot be written: the library would end the process.
+Status CheckReportFile(const std::vector<std::string>& flags) {
+  constexpr std::string_view kOut = "--benchmark_out=";
+  for (const std::string& flag : flags) {
+    if (!flag.starts_with(kOut)) continue;
+    const std::string path = flag.substr(kOut.size());
+    if (!std::ofstream(path, std::ios::app))
+      return ErrnoStatus(errno, "--benchmark_out: creating", path);
+  }
+  return {};
+}
+
+/// The error of the first call that failed; a row of the report alone would be a success.
+Status g_failed;
+
 void Measure(benchmark::State& state, ModuleFunction* function, int64_t batch_size) {
   while (state.KeepRunningBatch(batch_size)) {
     for (int64_t i = 0; i < batch_size; ++i) {
       const Status status = function->Run();
       if (status.ok()) continue;
       state.SkipWithError(status.ToString().c_str());
+      if (g_failed.ok()) g_failed = status;
       return;
     }
   }
@@ -198,6 +220,7 @@ Status BenchmarkModule(const Options& options) {
     if (!made.has_value()) return made.error().WithContext(name);
     functions.push_back(*std::move(made));
   }
+  TESSERA_RETURN_IF_ERROR(CheckReportFile(options.library_flags));
   std::vector<std::string> words = {"tessera benchmark-module"};
   words.insert(words.end(), options.library_flags.begin(), options.library_flags.end());
   words.push_back(fmt::format("--benchmark_repetitions={}", options.repetitions));
@@ -215,6 +238,7 @@ Status BenchmarkModule(const Options& options) {
   if (!RunAndReport(options))
     return NotFound(
         fmt::format("--benchmark_filter matches none of BM_{}", fmt::join(names, ", BM_")));
+  TESSERA_RETURN_IF_ERROR(g_failed);
   if (options.print_statistics)
     for (size_t i = 0; i < names.size(); ++i)
       Note("{}: {} tokens a call\n", names[i], functions[i]->tokens());

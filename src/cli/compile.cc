@@ -5,8 +5,11 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
 
 #include "cli/dev_artifacts.h"
+#include "cli/emit_dataset.h"
 #include "cli/loaded_model.h"
 #include "cli/number_list.h"
 #include "cli/rank_options.h"
@@ -41,12 +44,48 @@ Result<std::filesystem::path> Exported(const std::filesystem::path& bundle,
   return options.output;
 }
 
+/// Absolute, links resolved as far as there is something, no slash at the end.
+std::filesystem::path Whole(const std::filesystem::path& path) {
+  std::error_code error;  // What cannot be examined fails where it is used.
+  const auto whole =
+      std::filesystem::weakly_canonical(std::filesystem::absolute(path, error), error);
+  return whole.has_filename() ? whole : whole.parent_path();
+}
+
+/// `path` is `folder` or lies in it.
+bool IsIn(const std::filesystem::path& path, const std::filesystem::path& folder) {
+  return std::mismatch(folder.begin(), folder.end(), path.begin(), path.end()).first ==
+         folder.end();
+}
+
+/// Whether the folders can be written to, before hours of work for them.
+Status CheckTargets(const Options& options) {
+  if (!options.output.empty())
+    TESSERA_RETURN_IF_ERROR(
+        bundle::CheckExportTarget(options.output).WithContext("--output-artifacts-dir"));
+  if (!options.dev_output.empty())
+    TESSERA_RETURN_IF_ERROR(
+        CheckDevFolder(options.dev_output).WithContext("--output-dev-artifacts-dir"));
+  if (!options.load.emit_dataset.empty())
+    TESSERA_RETURN_IF_ERROR(
+        CheckDatasetTarget(options.load.emit_dataset).WithContext("--emit-dataset"));
+  if (options.output.empty() || options.dev_output.empty()) return {};
+  const std::filesystem::path output = Whole(options.output);
+  const std::filesystem::path dev_output = Whole(options.dev_output);
+  if (!IsIn(output, dev_output) && !IsIn(dev_output, output)) return {};
+  return InvalidArgument(fmt::format(
+      "--output-artifacts-dir {} and --output-dev-artifacts-dir {} lie in one another; name two "
+      "folders side by side",
+      options.output, options.dev_output));
+}
+
 Status Compile(Options options) {
   compiler::CompileOptions& compile = options.load.compile;
   TESSERA_ASSIGN_OR_RETURN(compile.prefill_batch_sizes, ParseNumberList(options.prefill_sizes, 1));
   TESSERA_ASSIGN_OR_RETURN(compile.decode_batch_sizes, ParseNumberList(options.decode_sizes, 1));
   options.load.certify = !options.no_certificate;
   bool compiled = false;  // Not called for what is a bundle already.
+  TESSERA_RETURN_IF_ERROR(CheckTargets(options));
   const auto deliver = [&](const compiler::CompileInput& input,
                            const compiler::CompileReport& report) -> Status {
     compiled = true;

@@ -28,18 +28,6 @@ constexpr std::string_view kVersionsHead = "tessera ";
 /// Of the inputs: a prompt, and a sequence whose next token is decoded.
 constexpr int64_t kContextTokens = 128;
 
-Status CheckOurs(const fs::path& folder) {
-  std::error_code error;
-  if (!fs::exists(folder, error) ||
-      (fs::is_directory(folder, error) && fs::is_empty(folder, error)))
-    return {};
-  const Result<std::string> versions = ReadFile(folder / kVersionsFile, 1 << 20);
-  if (versions.has_value() && versions->starts_with(kVersionsHead)) return {};
-  return AlreadyExists(
-      fmt::format("{} holds something else than dev artifacts; name an absent or empty folder",
-                  folder.string()));
-}
-
 /// What an earlier compilation left and this one may not write again.
 Status RemoveOld(const fs::path& folder) {
   std::vector<fs::path> old;
@@ -178,6 +166,18 @@ Status MakeFolder(const fs::path& path) {
 
 }  // namespace
 
+Status CheckDevFolder(const fs::path& folder) {
+  std::error_code error;
+  if (!fs::exists(folder, error) ||
+      (fs::is_directory(folder, error) && fs::is_empty(folder, error)))
+    return {};
+  const Result<std::string> versions = ReadFile(folder / kVersionsFile, 1 << 20);
+  if (versions.has_value() && versions->starts_with(kVersionsHead)) return {};
+  return AlreadyExists(
+      fmt::format("{} holds something else than dev artifacts; name an absent or empty folder",
+                  folder.string()));
+}
+
 Status WriteDevArtifacts(const fs::path& where, const fs::path& bundle_folder,
                          const compiler::Explanation& explanation) {
   std::error_code error;
@@ -185,7 +185,7 @@ Status WriteDevArtifacts(const fs::path& where, const fs::path& bundle_folder,
   if (error) return ErrnoStatus(error.value(), "examining", where);
   const fs::path bundle_path = fs::canonical(bundle_folder, error);
   if (error) return ErrnoStatus(error.value(), "examining", bundle_folder);
-  TESSERA_RETURN_IF_ERROR(CheckOurs(folder));
+  TESSERA_RETURN_IF_ERROR(CheckDevFolder(folder));
   TESSERA_ASSIGN_OR_RETURN(const bundle::Bundle bundle,
                            bundle::OpenBundle(bundle_path, bundle::Check::kSizesAndSmallFiles));
   TESSERA_RETURN_IF_ERROR(MakeFolder(folder / "graph"));

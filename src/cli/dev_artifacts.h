@@ -18,6 +18,9 @@
 
 namespace tessera::cli {
 
+/// Whether WriteDevArtifacts could write there: kAlreadyExists for a folder of somebody else's.
+Status CheckDevFolder(const std::filesystem::path& folder);
+
 /// `bundle`: the whole bundle that was compiled. `folder` may be absent, empty, or one that this
 /// function made, whose files are replaced. kAlreadyExists for any other.
 Status WriteDevArtifacts(const std::filesystem::path& folder, const std::filesystem::path& bundle,

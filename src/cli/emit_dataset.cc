@@ -34,6 +34,22 @@ Status WriteTexts(const fs::path& folder, const model::ModelSource& source) {
 
 }  // namespace
 
+Status CheckDatasetTarget(const std::string& target) {
+  const fs::path path(target);
+  std::error_code error;
+  const bool is_file = path.extension() == ".irpa";
+  if (is_file && fs::is_directory(path, error))
+    return FailedPrecondition(fmt::format(
+        "{} is a folder; name a file that ends with .irpa, or a folder that does not", target));
+  const fs::path folder = is_file ? path.parent_path() : path;
+  if (is_file && !folder.empty() && !IsPresent(folder))
+    return NotFound(fmt::format("the folder {} is not there; make it first", folder.string()));
+  if (!folder.empty() && IsPresent(folder) && !fs::is_directory(folder, error))
+    return FailedPrecondition(
+        fmt::format("{} is no folder; name FILE.irpa or a folder", folder.string()));
+  return {};
+}
+
 Status WriteDataset(const std::string& target, const std::string& name,
                     const model::ModelSource& source, int64_t ranks,
                     const compiler::ProgressFn& progress) {

@@ -13,6 +13,9 @@
 
 namespace tessera::cli {
 
+/// Whether there is a place for `target`, before anything is made for it.
+Status CheckDatasetTarget(const std::string& target);
+
 /// `target` is FILE.irpa, or a folder (made if absent) that gets NAME.irpa and, where the source
 /// has them as files, the texts that make it a model again: tokenizer.json, its config, the chat
 /// template. Texts that are there already stay. Notes go to stderr.

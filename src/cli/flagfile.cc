@@ -28,6 +28,9 @@ Result<std::vector<std::string>> ParseFlagfile(std::string_view text, std::strin
     text.remove_prefix(std::min(end + 1, text.size()));
     ++line_number;
     if (line.empty() || line.starts_with("#") || line.starts_with("//")) continue;
+    if (line.contains('\0'))
+      return Fail(InvalidArgument(
+          fmt::format("{}:{}: holds a zero byte; expected a text file", where, line_number)));
     if (!line.starts_with("--") || line == "--")
       return Fail(InvalidArgument(
           fmt::format("{}:{}: \"{:.80}\" is not a flag; expected --name or --name=value", where,
@@ -54,6 +57,7 @@ Result<std::vector<std::string>> ExpandFlagfiles(const std::vector<std::string>&
       expanded.push_back(argument);
       continue;
     }
+    if (path.empty()) return Fail(InvalidArgument("--flagfile needs a file name"));
     TESSERA_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxFlagfileBytes));
     TESSERA_ASSIGN_OR_RETURN(const auto flags, ParseFlagfile(text, path));
     expanded.insert(expanded.end(), flags.begin(), flags.end());

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -13,17 +15,20 @@
 #include <iostream>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/flagfile.h"
 #include "cli/foreign_flags.h"
 #include "cli/option_groups.h"
 #include "cli/terminal.h"
+#include "cli/validators.h"
 #include "cli/verbs.h"
 
 #include "base/check.h"
 #include "base/log.h"
 #include "base/mapping_guard.h"
+#include "formats/printable.h"
 
 namespace tessera::cli {
 
@@ -39,7 +44,7 @@ void RunVerb(Context* context, const std::function<Status()>& verb) {
   if (const Status written = FlushStdout(); status.ok()) status = written;
   if (status.ok()) return;
   context->exit_code = 1;
-  Note("tessera: {}\n", status.ToString());
+  WriteError(status.ToString());
   log::debug("made at {}, code {}", status.Place(), CodeName(status.code()));
 }
 
@@ -47,7 +52,7 @@ constexpr int kUsageError = 2;
 
 void ReportUsage(Context* context, const Status& status) {
   context->exit_code = kUsageError;
-  Note("tessera: {}\n", status.ToString());
+  WriteError(status.ToString());
 }
 
 namespace {
@@ -78,7 +83,21 @@ std::string UsageMessage(const CLI::App* /*app*/, const CLI::Error& error) {
   constexpr std::string_view kTwice = ": At Most 1 required but received ";
   if (const size_t at = text.find(kTwice); at != std::string::npos)
     text.replace(at, kTwice.size(), " may be given once, but it is given this often: ");
-  return fmt::format("tessera: {}; --help lists what is expected\n", text);
+  return fmt::format("tessera: {}; --help lists what is expected\n",
+                     formats::Printable(text, 2000));
+}
+
+/// An empty text is an unset variable of a script more often than a wish, and where it means "not
+/// given" the verb would do something else than asked. What people say may be empty.
+void RefuseEmptyTexts(CLI::App& app) {
+  constexpr std::array<std::string_view, 2> kMayBeEmpty = {"--prompt", "--system"};
+  for (CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) {
+    for (CLI::Option* option : verb->get_options()) {
+      const bool is_text = option->get_type_name().starts_with("TEXT");
+      if (is_text && std::ranges::find(kMayBeEmpty, option->get_name()) == kMayBeEmpty.end())
+        option->check(NotEmpty());
+    }
+  }
 }
 
 int Main(int argc, char** argv) {
@@ -93,7 +112,7 @@ int Main(int argc, char** argv) {
     arguments.insert(arguments.begin(), "compile");
   auto expanded = ExpandFlagfiles(arguments);
   if (!expanded.has_value()) {
-    Note("tessera: {}\n", expanded.error().ToString());
+    WriteError(expanded.error().ToString());
     return kUsageError;
   }
 
@@ -136,8 +155,9 @@ int Main(int argc, char** argv) {
   for (CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; }))
     GroupOptions(verb);
 
+  RefuseEmptyTexts(app);
   if (const auto foreign = ForeignFlag(app, *expanded)) {
-    Note("tessera: {}\n", *foreign);
+    WriteError(*foreign);
     return kUsageError;
   }
   std::vector<std::string> reversed(expanded->rbegin(), expanded->rend());  // CLI11 pops the back.
@@ -147,7 +167,7 @@ int Main(int argc, char** argv) {
     const bool asked = error.get_exit_code() == 0;  // --help, --version
     app.exit(error);
     if (asked && !std::cout.flush()) {
-      Note("tessera: the output could not be written to stdout\n");
+      WriteError("the output could not be written to stdout");
       return 1;
     }
     return asked ? 0 : kUsageError;

@@ -107,7 +107,7 @@ class Runner {
       if (status.ok()) continue;
       // A chat goes on after a refused turn (too long, template error); a script must not.
       if (!prompting || std::ferror(stdout) != 0) return status;
-      Note("tessera: {}\n", status.ToString());
+      WriteError(status.ToString());
     }
     if (prompting) Note("\n");
     return std::ferror(stdin) == 0 ? Status() : Unavailable("stdin cannot be read");

@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "base/log.h"
+#include "formats/printable.h"
 
 namespace tessera::cli {
 
@@ -75,6 +76,11 @@ void WriteStderr(std::string_view text) {
     return log::Say("cli", text);
   }
   (void)std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+void WriteError(std::string_view text) {
+  constexpr size_t kMostBytes = 2000;
+  Note("tessera: {}\n", formats::Printable(text, kMostBytes));
 }
 
 }  // namespace tessera::cli

@@ -37,6 +37,9 @@ Status WriteStdout(std::string_view text);
 /// Writes to stderr; with --log-format json as a line of the log. A stderr that is full, closed or
 /// without reader loses the text and nothing else: what is told on the way never ends the work.
 void WriteStderr(std::string_view text);
+/// "tessera: <text>" as one line on stderr: names from files and flags may hold anything, so what
+/// steers a terminal is escaped, and what is endless is cut.
+void WriteError(std::string_view text);
 template <typename... Args>
 void Note(fmt::format_string<Args...> format, Args&&... args) {
   WriteStderr(fmt::format(format, std::forward<Args>(args)...));

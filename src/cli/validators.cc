@@ -90,6 +90,13 @@ CLI::Validator Seed() {
   return CLI::Validator(check, "SEED");
 }
 
+CLI::Validator NotEmpty() {
+  const auto check = [](const std::string& text) -> std::string {
+    return text.empty() ? "is empty; leave the flag out instead" : "";
+  };
+  return CLI::Validator(check, "");
+}
+
 CLI::Validator PlainText() {
   const auto check = [](const std::string& text) -> std::string {
     if (text.empty()) return "is empty; leave the flag out instead";

@@ -35,6 +35,9 @@ std::optional<uint64_t> ParseSeed(std::string_view text);
 /// wrap around.
 CLI::Validator Seed();
 
+/// Any text but "".
+CLI::Validator NotEmpty();
+
 /// UTF-8 without control characters, and not "": an empty address or key would quietly mean "all
 /// interfaces" or "no key".
 CLI::Validator PlainText();

@@ -110,7 +110,7 @@ std::span<const std::string_view> Quantisations() {
 
 Status CheckQuantize(std::string_view quantize) {
   if (quantize == "none" || FindQuantisation(quantize) != nullptr) return {};
-  return InvalidArgument(fmt::format("quantize \"{:.40}\" is not known; expected none, {}",
+  return InvalidArgument(fmt::format("quantize \"{:.40}\" is not known; expected none, auto, {}",
                                      quantize, fmt::join(kNames, ", ")));
 }
 
