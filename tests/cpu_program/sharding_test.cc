@@ -163,6 +163,33 @@ TEST_F(Sharding, LargeSumsTravelAboutTwiceNotOnceASegment) {
   EXPECT_LE(group[0]->floats, projections * rows * hidden * 2);
 }
 
+/// Why no bfloat16 travels: the weights and what a matmul reads may be bfloat16, sums are not, and
+/// a rank that is told rounded ones gives other logits. The same group without rounding gives equal
+/// ones.
+TEST_F(Sharding, SumsRoundedToBFloat16GiveOtherBytes) {
+  const model::ModelSource source = Make(ShardableConfig(), AllMatrices(DType::kBF16));
+  const std::vector<int32_t> prompt = Prompt(source.config.vocab_size, 64);
+  runtime::LoadOptions alone;
+  alone.threads = 1;
+  const Logits expected = RunAll(MustLoad(Bundle(source, 1), alone).get(), prompt, 64);
+  const fs::path folder = Bundle(source, 2);
+  const auto run = [&](bool segments, bool sums) {
+    const auto group = ThreadTransport::Group(2);
+    const auto load = [&](size_t rank) {
+      group[rank]->segments_as_bf16 = segments;
+      group[rank]->sums_as_bf16 = sums;
+      runtime::LoadOptions options = alone;
+      options.transport = group[rank];
+      return MustLoad(folder, options);
+    };
+    std::jthread other([&] { EXPECT_TRUE(load(1)->Follow().ok()); });
+    return RunAll(load(0).get(), prompt, 64);
+  };
+  EXPECT_EQ(run(false, false), expected);
+  EXPECT_NE(run(true, false), expected);
+  EXPECT_NE(run(false, true), expected);
+}
+
 TEST_F(Sharding, AnyDivisorOfTheKvHeadsWorks) {
   model::ModelConfig config = ShardableConfig();
   config.attention.heads = 20;

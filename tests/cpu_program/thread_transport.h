@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "runtime/transport.h"
+#include "tensor/convert.h"
 
 namespace tessera::testing {
 
@@ -46,8 +47,8 @@ class ThreadTransport final : public runtime::Transport {
     Between(data, [&] {
       for (int peer = 0; peer < ranks(); ++peer)
         for (int64_t i = set.Before(peer); peer != rank_ && i < set.Before(peer + 1); ++i)
-          std::copy_n(DataOf<float>(peer) + i * set.floats + begin, count,
-                      data + i * set.floats + begin);
+          Receive(DataOf<float>(peer) + i * set.floats + begin, count,
+                  data + i * set.floats + begin, segments_as_bf16);
     });
     ++scatters;
     floats += count * (set.Before(ranks()) - set.counts[static_cast<size_t>(rank_)]);
@@ -59,7 +60,7 @@ class ThreadTransport final : public runtime::Transport {
         const int64_t begin = begins[static_cast<size_t>(peer)];
         const int64_t count = begins[static_cast<size_t>(peer) + 1] - begin;
         if (peer == rank_) continue;
-        std::copy_n(DataOf<float>(peer) + begin, count, data + begin);
+        Receive(DataOf<float>(peer) + begin, count, data + begin, sums_as_bf16);
         floats += count;
       }
     });
@@ -85,6 +86,9 @@ class ThreadTransport final : public runtime::Transport {
   // Of this rank: exchanges in which it got its share only, and floats of sums that reached it.
   int64_t scatters = 0;
   int64_t floats = 0;
+  // What reaches this rank is rounded to bfloat16: the segments of its share; finished sums.
+  bool segments_as_bf16 = false;
+  bool sums_as_bf16 = false;
 
  private:
   struct Shared {
@@ -102,6 +106,11 @@ class ThreadTransport final : public runtime::Transport {
     shared_->all.arrive_and_wait();
     copy();
     shared_->all.arrive_and_wait();
+  }
+  static void Receive(const float* from, int64_t count, float* to, bool as_bf16) {
+    std::transform(from, from + count, to, [&](float value) {
+      return as_bf16 ? tensor::BFloat16ToFloat(tensor::FloatToBFloat16(value)) : value;
+    });
   }
   template <class T>
   const T* DataOf(int rank) const {

@@ -64,29 +64,25 @@ class MpiTransport final : public Transport {
 
   void Scatter(float* data, const SegmentSet& set, std::span<const int64_t> begins) override {
     requests_.clear();
-    // The values `piece` of the segments of rank `owner`.
-    const auto post = [&](int owner, int piece, int peer, const auto& start) {
+    // The values `piece` of the segments of rank `owner`, a message each: one of strided pieces
+    // would be copied twice between processes of one machine.
+    const auto post = [&](int owner, int piece, const auto& start) {
       const int64_t begin = begins[static_cast<size_t>(piece)];
-      const int64_t values = begins[static_cast<size_t>(piece) + 1] - begin;
-      const int64_t segments = set.counts[static_cast<size_t>(owner)];
-      if (values == 0 || segments == 0) return;
-      MPI_Datatype type;
-      Check(MPI_Type_vector(Count(segments), Count(values), Count(set.floats), MPI_FLOAT, &type),
-            "describing sums");
-      Check(MPI_Type_commit(&type), "describing sums");
-      requests_.emplace_back();
-      start(data + set.Before(owner) * set.floats + begin, type, peer, &requests_.back());
-      MPI_Type_free(&type);  // Once the message is through.
+      const int values = Count(begins[static_cast<size_t>(piece) + 1] - begin);
+      if (values == 0) return;
+      float* at = data + set.Before(owner) * set.floats + begin;
+      for (int64_t i = 0; i < set.counts[static_cast<size_t>(owner)]; ++i, at += set.floats)
+        Check(start(at, values, &requests_.emplace_back()), kExchanging);
     };
     for (int peer = 0; peer < ranks_; ++peer)
       if (peer != rank_)
-        post(peer, rank_, peer, [&](float* at, MPI_Datatype type, int from, MPI_Request* request) {
-          Check(MPI_Irecv(at, 1, type, from, kScatterTag, MPI_COMM_WORLD, request), kExchanging);
+        post(peer, rank_, [&](float* at, int values, MPI_Request* request) {
+          return MPI_Irecv(at, values, MPI_FLOAT, peer, kScatterTag, MPI_COMM_WORLD, request);
         });
     for (int peer = 0; peer < ranks_; ++peer)
       if (peer != rank_)
-        post(rank_, peer, peer, [&](float* at, MPI_Datatype type, int to, MPI_Request* request) {
-          Check(MPI_Isend(at, 1, type, to, kScatterTag, MPI_COMM_WORLD, request), kExchanging);
+        post(rank_, peer, [&](float* at, int values, MPI_Request* request) {
+          return MPI_Isend(at, values, MPI_FLOAT, peer, kScatterTag, MPI_COMM_WORLD, request);
         });
     Wait(requests_, kStepTimeout, kExchanging);
   }
