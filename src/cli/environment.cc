@@ -60,6 +60,10 @@ int JobRank() {
   return JobNumber("OMPI_COMM_WORLD_RANK", "PMI_RANK", 0);
 }
 
+int JobSizeHere() {
+  return JobNumber("OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", 1);
+}
+
 std::string HubEndpoint() {
   std::string endpoint = Environment("HF_ENDPOINT").value_or("https://huggingface.co");
   while (endpoint.ends_with('/')) endpoint.pop_back();

@@ -28,6 +28,9 @@ int JobSize();
 /// Which of them this one is, from 0 on.
 int JobRank();
 
+/// How many of them run on this machine; 1 when nobody says anything.
+int JobSizeHere();
+
 /// The hub's address: $HF_ENDPOINT or the public one, without a slash at the end.
 std::string HubEndpoint();
 

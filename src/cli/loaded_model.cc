@@ -7,10 +7,11 @@
 #include <CLI/CLI.hpp>
 #include <cstdlib>
 
+#include "cli/early_tokenizer.h"
 #include "cli/emit_dataset.h"
 #include "cli/environment.h"
 #include "cli/model_argument.h"
-#include "cli/plan_facts.h"
+#include "cli/plan_check.h"
 #include "cli/progress.h"
 #include "cli/rank_options.h"
 #include "cli/terminal.h"
@@ -36,30 +37,9 @@
 namespace tessera::cli {
 namespace {
 
-/// Raised when MakeTokenizerFiles makes something else of the same model: bundles are made anew.
+/// Raised when MakeTokenizerFiles (early_tokenizer.h) makes something else of the same model:
+/// bundles are made anew.
 constexpr std::string_view kTokenizerFilesVersion = "1";
-
-/// The slow half of a tokenizer, once for each bundle. A table that cannot be made, or that would
-/// not give the same, is left out.
-Result<compiler::TokenizerFiles> MakeTokenizerFiles(const model::ModelSource& source) {
-  compiler::TokenizerFiles files;
-  const auto* json = std::get_if<model::JsonTokenizer>(&source.tokenizer);
-  if (json != nullptr && json->json.empty())
-    return Fail(NotFound(fmt::format("{} has no tokenizer: put its tokenizer.json beside it",
-                                     source.path.string())));
-  auto tokenizer = MakeTokenizer(source.tokenizer);
-  if (!tokenizer.has_value()) return Fail(tokenizer.error().WithContext("the model's tokenizer"));
-  files.json = json != nullptr ? json->json : (*tokenizer)->ToJson();
-  auto table = text::MakeTokenizerTable(**tokenizer);
-  if (table.has_value()) {
-    files.table = *std::move(table);
-  } else {
-    files.note =
-        fmt::format("the bundle has no {}, so starts read {}: {}", bundle::kTokenizerTableFile,
-                    bundle::kTokenizerFile, table.error().message());
-  }
-  return files;
-}
 
 /// Everything but the session, from the documents.
 Status ReadDocuments(const LoadOptions& options, const DocumentPaths& paths, LoadedModel* loaded) {
@@ -268,14 +248,8 @@ Status RequireModel(const LoadOptions& options) {
 
 namespace {
 
-/// Opens the importance matrix, and chooses a quantisation where the machine is to decide.
-Status ResolveQuantize(const LoadOptions& options, const compiler::CompileInput& input,
-                       compiler::CompileOptions* compile) {
-  if (!options.imatrix.empty()) {
-    if (compile->quantize == "none")
-      return InvalidArgument("--imatrix weighs the errors of --quantize, which is none");
-    TESSERA_ASSIGN_OR_RETURN(compile->importance, compiler::Importance::Open(options.imatrix));
-  }
+/// Chooses a quantisation where the machine is to decide.
+Status ResolveQuantize(const compiler::CompileInput& input, compiler::CompileOptions* compile) {
   if (compile->quantize != compiler::kAutoQuantize) return {};
   TESSERA_ASSIGN_OR_RETURN(
       compiler::QuantiseChoice choice,
@@ -283,6 +257,30 @@ Status ResolveQuantize(const LoadOptions& options, const compiler::CompileInput&
   Note("quantize auto: {}, because {}\n", choice.quantize, choice.reason);
   compile->quantize = std::move(choice.quantize);
   return {};
+}
+
+Status OpenImportance(const LoadOptions& options, compiler::CompileOptions* compile) {
+  if (options.imatrix.empty()) return {};
+  if (compile->quantize == "none")
+    return InvalidArgument("--imatrix weighs the errors of --quantize, which is none");
+  TESSERA_ASSIGN_OR_RETURN(compile->importance, compiler::Importance::Open(options.imatrix));
+  return {};
+}
+
+/// What is refused before the long work.
+Status CheckBefore(const model::ModelSource& source, const ResolvedModel& resolved,
+                   const LoadOptions& options, const compiler::CompileOptions& compile) {
+  PlannedWork work;
+  work.model = options.model;
+  work.repository = resolved.repository;
+  work.revision = resolved.revision;
+  work.runs_here = options.runs_here;
+  TESSERA_ASSIGN_OR_RETURN(work.kv_type, KvTypeOf(options.kv_dtype));
+  work.kv = options.kv;
+  work.to_download = resolved.missing;
+  work.downloads = resolved.downloads;
+  TESSERA_ASSIGN_OR_RETURN(work.bundles, CacheFolder(options.cache_dir));
+  return CheckWork(source, work, compile);
 }
 
 }  // namespace
@@ -293,18 +291,25 @@ Result<compiler::CompileReport> EnsureBundle(const LoadOptions& options,
     TESSERA_RETURN_IF_ERROR(RequireBundle(options.bundle));
     return UseBundle(options.bundle, options);
   }
-  TESSERA_ASSIGN_OR_RETURN(const ResolvedModel resolved,
-                           ResolveModel(options.model, options.hub, options.cache_dir));
+  compiler::CompileOptions compile = options.compile;
+  TESSERA_RETURN_IF_ERROR(OpenImportance(options, &compile));
+  EarlyTokenizer tokenizer;
+  const auto inspect = [&](const ResolvedModel& headers) -> Status {
+    TESSERA_ASSIGN_OR_RETURN(const model::ModelSource source, model::OpenModel(headers.path));
+    TESSERA_RETURN_IF_ERROR(CheckBefore(source, headers, options, compile));
+    tokenizer.Begin(source);
+    return {};
+  };
+  TESSERA_ASSIGN_OR_RETURN(
+      const ResolvedModel resolved,
+      ResolveModel(options.model, options.hub, options.cache_dir, ModelNeed::kWeights, inspect));
   if (resolved.kind == ModelKind::kBundle) return UseBundle(resolved.path, options);
   TESSERA_ASSIGN_OR_RETURN(const std::filesystem::path cache, CacheFolder(options.cache_dir));
   RememberHashes(resolved, bundle::HashMemo(cache));
   TESSERA_ASSIGN_OR_RETURN(model::ModelSource source, model::OpenModel(resolved.path));
   if (options.use_hf) TESSERA_RETURN_IF_ERROR(model::UseHfOrder(&source).WithContext("--use-hf"));
   for (const std::string& warning : source.warnings) Note("warning: {}\n", warning);
-  if (options.runs_here) {
-    TESSERA_ASSIGN_OR_RETURN(const kernels::KvType kv_type, KvTypeOf(options.kv_dtype));
-    TESSERA_RETURN_IF_ERROR(CheckMemory(source, options.model, options.compile, kv_type));
-  }
+  if (options.runs_here) TESSERA_RETURN_IF_ERROR(CheckBefore(source, resolved, options, compile));
   compiler::CompileInput input;
   input.source = &source;
   input.name = resolved.name;
@@ -313,13 +318,12 @@ Result<compiler::CompileReport> EnsureBundle(const LoadOptions& options,
   input.licence = resolved.licence;
   if (const auto* json = std::get_if<model::JsonTokenizer>(&source.tokenizer))
     input.tokenizer_json = json->json;
-  input.make_tokenizer = [&source] { return MakeTokenizerFiles(source); };
+  input.make_tokenizer = [&] { return tokenizer.Take(source); };
   input.tokenizer_version = kTokenizerFilesVersion;
   if (options.certify) input.certify = certify::Certify;
   input.no_certificate = "--no-certificate";
   const bundle::Store store(cache);
-  compiler::CompileOptions compile = options.compile;
-  TESSERA_RETURN_IF_ERROR(ResolveQuantize(options, input, &compile));
+  TESSERA_RETURN_IF_ERROR(ResolveQuantize(input, &compile));
   CompileDisplay display;
   TESSERA_ASSIGN_OR_RETURN(compiler::CompileReport report,
                            compiler::Compile(

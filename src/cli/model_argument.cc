@@ -72,27 +72,40 @@ Status WithBundlesOf(const Status& error, const hub::RepositoryName& name,
                                           error.message(), fmt::join(bundles, ", ")));
 }
 
+ResolvedModel Resolved(const hub::LocalModel& local) {
+  ResolvedModel resolved;
+  resolved.path = local.path.string();
+  resolved.name = local.path.extension() == ".gguf"
+                      ? local.path.stem().string()
+                      : local.repository.substr(local.repository.rfind('/') + 1);
+  resolved.repository = local.repository;
+  resolved.revision = local.revision;
+  resolved.licence = local.licence;
+  resolved.fetched = local.fetched;
+  resolved.missing = local.missing;
+  for (const hub::LocalModel::File& file : local.verified)
+    if (!file.sha256.empty()) resolved.verified.push_back({file.path.string(), file.sha256});
+  return resolved;
+}
+
 Result<ResolvedModel> Pull(const hub::RepositoryName& name, const HubOptions& options,
-                           const std::string& cache_dir, ModelNeed need) {
-  TESSERA_ASSIGN_OR_RETURN(hub::Settings settings, HubSettings(options, cache_dir));
-  const hub::Hub hub(std::move(settings));
+                           const std::string& cache_dir, ModelNeed need, const InspectFn& inspect) {
+  TESSERA_ASSIGN_OR_RETURN(hub::Settings found, HubSettings(options, cache_dir));
+  const hub::Hub hub(std::move(found));
   PullDisplay display(options);
-  auto local = need == ModelNeed::kWeights ? hub.Pull(name, display.Events())
+  hub::InspectFn inspect_headers;
+  if (inspect)
+    inspect_headers = [&](const hub::LocalModel& headers) -> Status {
+      ResolvedModel resolved = Resolved(headers);
+      const hub::Settings& settings = hub.settings();
+      resolved.downloads = name.place == hub::Place::kHub ? settings.cache : settings.downloads;
+      return inspect(resolved);
+    };
+  auto local = need == ModelNeed::kWeights ? hub.Pull(name, display.Events(), inspect_headers)
                                            : hub.PullHeaders(name, display.Events());
   display.Finish();
   if (!local.has_value()) return Fail(WithBundlesOf(local.error(), name, cache_dir));
-  ResolvedModel resolved;
-  resolved.path = local->path.string();
-  resolved.name = local->path.extension() == ".gguf"
-                      ? local->path.stem().string()
-                      : local->repository.substr(local->repository.rfind('/') + 1);
-  resolved.repository = local->repository;
-  resolved.revision = local->revision;
-  resolved.licence = local->licence;
-  resolved.fetched = local->fetched;
-  for (const hub::LocalModel::File& file : local->verified)
-    if (!file.sha256.empty()) resolved.verified.push_back({file.path.string(), file.sha256});
-  return resolved;
+  return Resolved(*local);
 }
 
 }  // namespace
@@ -105,7 +118,8 @@ std::string ModelNameOf(const std::filesystem::path& path) {
 }
 
 Result<ResolvedModel> ResolveModel(const std::string& model, const HubOptions& hub,
-                                   const std::string& cache_dir, ModelNeed need) {
+                                   const std::string& cache_dir, ModelNeed need,
+                                   const InspectFn& inspect) {
   std::error_code error;  // What cannot be examined cannot be read either.
   if (std::filesystem::exists(model, error)) {
     if (!hub.revision.empty())
@@ -136,7 +150,7 @@ Result<ResolvedModel> ResolveModel(const std::string& model, const HubOptions& h
     TESSERA_RETURN_IF_ERROR(hub::CheckRevision(hub.revision).WithContext("--revision"));
     name.revision = hub.revision;
   }
-  return Pull(name, hub, cache_dir, need);
+  return Pull(name, hub, cache_dir, need, inspect);
 }
 
 Status RequireBundle(const std::string& folder) {

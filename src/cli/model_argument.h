@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -45,14 +46,22 @@ struct ResolvedModel {
   };
   std::vector<Verified> verified;
   uint64_t fetched = 0;  // Bytes that were downloaded for this call.
+  /// Bytes that are still to be downloaded, and where to; for InspectFn only.
+  uint64_t missing = 0;
+  std::filesystem::path downloads;
 };
+
+/// Gets the headers of a named model before its weights are downloaded (hub::InspectFn); an error
+/// ends the call.
+using InspectFn = std::function<Status(const ResolvedModel& headers)>;
 
 /// What is on disk is taken as it is; a name (hub/repository_name.h) is resolved, and what the
 /// cache lacks is downloaded, with progress on stderr. `cache_dir` as for CacheFolder. kNotFound,
 /// with what MODEL may be, when it is neither; errors of hub::Hub.
 Result<ResolvedModel> ResolveModel(const std::string& model, const HubOptions& hub,
                                    const std::string& cache_dir,
-                                   ModelNeed need = ModelNeed::kWeights);
+                                   ModelNeed need = ModelNeed::kWeights,
+                                   const InspectFn& inspect = {});
 
 /// "models/SmolLM2-135M-Instruct.Q4_1.gguf" -> "SmolLM2-135M-Instruct.Q4_1"; a folder's own name.
 std::string ModelNameOf(const std::filesystem::path& path);

@@ -10,6 +10,7 @@
 
 #include "cli/loaded_model.h"
 #include "cli/model_argument.h"
+#include "cli/plan_compile.h"
 #include "cli/plan_facts.h"
 #include "cli/terminal.h"
 #include "cli/validators.h"
@@ -19,15 +20,15 @@
 #include "bundle/limits.h"
 #include "compiler/quantise_choice.h"
 #include "engine/limits.h"
+#include "runtime/load_probe.h"
 #include "runtime/speed_probe.h"
 
 namespace tessera::cli {
 namespace {
 
-// Measured (docs/performance.md, "What plan predicts").
-constexpr double kLoadSeconds = 0.06;
-constexpr double kLoadBytesPerSecond = 10e9;
-constexpr uint64_t kCompileBytes = 300'000'000;
+// What a start takes beside its weights: the process, the program, the tokenizer's table. Measured
+// (docs/performance.md, "What plan predicts").
+constexpr double kStartSeconds = 0.03;
 
 struct Options {
   std::string model;
@@ -39,6 +40,7 @@ struct Options {
   std::optional<uint64_t> device_memory;
   int threads = 0;
   std::string isa = "auto";
+  bool no_certificate = false;
   bool no_probe = false;
   bool json = false;
 };
@@ -48,6 +50,10 @@ struct Plan {
   MemoryForecast memory;
   std::vector<RankBytes> ranks;
   std::optional<runtime::ProgramSpeed> speed;  // Nothing: not asked for.
+  CompileForecast compiling;
+  kernels::KvType kv_type = kernels::KvType::kF16;
+  double mapping_rate = 0;  // Bytes a second from the page cache; 0: not measured,
+  double disk_rate = 0;     // and from the disk.
   int threads = 1;
   uint64_t available = 0;
   uint64_t machine_memory = 0;
@@ -57,12 +63,16 @@ struct Plan {
 
   uint64_t positions() const { return static_cast<uint64_t>(facts.context * sequences); }
   uint64_t total() const { return memory.WithKv(positions()); }
+  double LoadSeconds(double rate) const {
+    return kStartSeconds + static_cast<double>(memory.weights) / rate;
+  }
   bool fits() const { return total() <= available; }
   /// Of a server that has answered `tokens` of prompt and answer: it keeps some pages ahead.
   uint64_t Resident(int64_t tokens) const {
     const int64_t positions =
         std::min(tokens + engine::kBackedTokensAhead, std::max(facts.context * sequences, tokens));
-    return memory.WithKv(static_cast<uint64_t>(positions)) - (tokens > 0 ? 0 : memory.scratch);
+    return memory.WithKv(static_cast<uint64_t>(positions)) - memory.table -
+           (tokens > 0 ? 0 : memory.scratch);
   }
   /// Bytes that a rank needs with the planned context and sequences.
   uint64_t OfRank(const RankBytes& rank) const {
@@ -74,7 +84,9 @@ Result<Plan> MakePlan(const Options& options) {
   Plan plan;
   TESSERA_ASSIGN_OR_RETURN(plan.facts, ReadPlanFacts(options.model, options.hub, options.compile));
   TESSERA_ASSIGN_OR_RETURN(const kernels::KvType kv_type, KvTypeOf(options.kv_dtype));
+  plan.kv_type = kv_type;
   plan.memory = ForecastMemory(plan.facts, kv_type);
+  plan.compiling = ForecastCompile(plan.facts, !options.no_certificate);
   plan.ranks = BytesOfRanks(plan.facts, kv_type);
   plan.sequences = options.sequences;
   plan.prompt = std::min(options.prompt, plan.facts.context - 1);
@@ -83,7 +95,10 @@ Result<Plan> MakePlan(const Options& options) {
   plan.available = topology.memory_available;
   plan.machine_memory = topology.memory_bytes;
   plan.device_memory = options.device_memory.value_or(plan.available);
-  if (options.no_probe || plan.prompt < 1) return plan;
+  if (options.no_probe) return plan;
+  TESSERA_ASSIGN_OR_RETURN(plan.mapping_rate, runtime::MeasureMapping(plan.threads));
+  plan.disk_rate = runtime::MeasureDisk(plan.facts.largest_file);
+  if (plan.prompt < 1) return plan;
   runtime::LoadOptions load;
   load.threads = plan.threads;
   load.kv_type = kv_type;
@@ -115,7 +130,8 @@ std::string Recommendation(const Plan& plan) {
       sizes, plan.memory.kv_per_token * plan.positions(), plan.machine_memory);
   if (choice.has_value() && choice->quantize != "none")
     return fmt::format("--quantize {}: {}", choice->quantize, choice->reason);
-  const Status status = CheckFits(plan.facts, plan.memory, plan.positions(), plan.available);
+  const Status status =
+      CheckFits(plan.facts, plan.memory, plan.kv_type, plan.positions(), plan.available);
   if (!status.ok()) return status.message();
   return fmt::format("fewer sequences or a shorter context: KV for {} positions fits",
                      plan.memory.PositionsIn(plan.available));
@@ -132,18 +148,27 @@ json::Object ToJson(const Plan& plan) {
   out["format"] = tensor::Name(facts.format);
   out["context"] = facts.context;
   out["sequences"] = plan.sequences;
-  out["memory"] = {
-      {"weights_bytes", plan.memory.weights},
-      {"kv_bytes", plan.memory.kv_per_token * plan.positions()},
-      {"kv_bytes_per_token", plan.memory.kv_per_token},
-      {"scratch_bytes", plan.memory.scratch},
-      {"tokenizer_bytes", plan.memory.tokenizer},
-      {"process_bytes", plan.memory.process},
-      {"total_bytes", plan.total()},
-      {"available_bytes", plan.available},
-      {"resident_bytes_at_start", plan.Resident(0)},
-      {"resident_bytes_after_prompt", plan.Resident(plan.prompt)},
-      {"compile_peak_bytes", facts.is_bundle ? 0 : kCompileBytes + facts.largest_source}};
+  out["memory"] = {{"weights_bytes", plan.memory.weights},
+                   {"kv_bytes", plan.memory.kv_per_token * plan.positions()},
+                   {"kv_bytes_per_token", plan.memory.kv_per_token},
+                   {"scratch_bytes", plan.memory.scratch},
+                   {"tokenizer_bytes", plan.memory.tokenizer},
+                   {"process_bytes", plan.memory.process},
+                   {"total_bytes", plan.total()},
+                   {"available_bytes", plan.available},
+                   {"resident_bytes_at_start", plan.Resident(0)},
+                   {"resident_bytes_after_prompt", plan.Resident(plan.prompt)},
+                   {"compile_peak_bytes", plan.compiling.PeakBytes()}};
+  const auto stage = [](const StageBytes& bytes) {
+    return json::Object{{"private_bytes", bytes.own}, {"mapped_bytes", bytes.mapped}};
+  };
+  if (!facts.is_bundle)
+    out["compiling"] = {{"hashing", stage(plan.compiling.hashing)},
+                        {"tokenizer", stage(plan.compiling.tokenizer)},
+                        {"packing", stage(plan.compiling.packing)},
+                        {"certificate", stage(plan.compiling.certificate)},
+                        {"private_bytes", plan.compiling.PrivateBytes()},
+                        {"peak_bytes", plan.compiling.PeakBytes()}};
   out["fits"] = plan.fits();
   out["fit"] = {
       {"kv_positions", fit},
@@ -171,8 +196,10 @@ json::Object ToJson(const Plan& plan) {
   out["disk"] = {{"source_bytes", facts.source_bytes}, {"bundle_bytes", facts.bundle_bytes}};
   out["threads"] = plan.threads;
   json::Object predicted;
-  predicted["load_seconds"] =
-      kLoadSeconds + static_cast<double>(plan.memory.weights) / kLoadBytesPerSecond;
+  if (plan.mapping_rate > 0) predicted["load_seconds"] = plan.LoadSeconds(plan.mapping_rate);
+  if (plan.disk_rate > 0)
+    predicted["load_seconds_from_disk"] =
+        plan.LoadSeconds(1 / (1 / plan.mapping_rate + 1 / plan.disk_rate));
   if (plan.speed) {
     const runtime::ProgramSpeed& speed = *plan.speed;
     predicted["prompt_tokens"] = plan.prompt;
@@ -240,7 +267,9 @@ void PrintPlan(const Plan& plan) {
                            HumanBytes(facts.bundle_bytes)));
   if (!facts.is_bundle)
     Line("compiling",
-         fmt::format("{} of memory", HumanBytes(kCompileBytes + facts.largest_source)));
+         fmt::format("{} of memory at the most, {} of it mapped files",
+                     HumanBytes(plan.compiling.PeakBytes()),
+                     HumanBytes(plan.compiling.PeakBytes() - plan.compiling.PrivateBytes())));
   if (plan.speed) {
     const runtime::ProgramSpeed& speed = *plan.speed;
     Line("prediction",
@@ -254,6 +283,16 @@ void PrintPlan(const Plan& plan) {
                                        facts.program.dims.layers)
                          : std::string("from the machine's rates; too large to run a layer")));
   }
+  if (plan.mapping_rate > 0)
+    Line("loading",
+         fmt::format("{} when the files are in memory{}",
+                     HumanDuration(plan.LoadSeconds(plan.mapping_rate)),
+                     plan.disk_rate > 0
+                         ? fmt::format(", {} from a disk of {} a second",
+                                       HumanDuration(plan.LoadSeconds(
+                                           1 / (1 / plan.mapping_rate + 1 / plan.disk_rate))),
+                                       HumanBytes(static_cast<uint64_t>(plan.disk_rate)))
+                         : ""));
   Line("recommended", Recommendation(plan));
   for (const std::string& warning : facts.warnings) Line("warning", warning);
 }
@@ -286,6 +325,8 @@ void AddPlan(CLI::App* app, Context* context) {
   verb->add_option("--threads", options->threads, "Threads (0 = one per physical core)")
       ->check(WholeNumber(0, 1024));
   verb->add_option("--isa", options->isa, "Highest instruction set to use, as of run");
+  verb->add_flag("--no-certificate", options->no_certificate,
+                 "Memory of compiling as compile --no-certificate would have it");
   verb->add_flag("--no-probe", options->no_probe, "Sizes only, at once: predict no speed");
   verb->add_flag("--json", options->json, "Facts as JSON on stdout");
   verb->callback([options, context] {

@@ -29,8 +29,6 @@ constexpr double kTokenizerHeapShare = 0.27;
 /// Formats that --quantize makes, best first.
 constexpr std::string_view kQuantisers[] = {"none", "q8_0", "q6_k", "q4_k", "q4_0"};
 constexpr int64_t kMaxRanks = 8;
-/// Less is no use to anybody.
-constexpr uint64_t kShortestSequence = 256;
 
 /// Of a tokenizer whose table is not made yet, by its vocabulary: those of larger ones have longer
 /// tokens and more merges.
@@ -45,7 +43,25 @@ uint64_t WeightBytes(const bundle::Program& program) {
   return bytes;
 }
 
+/// Tables that no matmul reads.
+void CountTable(const bundle::Program& program, PlanFacts* facts) {
+  std::set<bundle::WeightIndex> tables;
+  for (const bundle::Step& step : program.steps)
+    if (const auto* embed = std::get_if<bundle::EmbedStep>(&step.op)) tables.insert(embed->table);
+  for (const bundle::Step& step : program.steps)
+    if (const auto* head = std::get_if<bundle::HeadStep>(&step.op)) tables.erase(head->weight);
+  facts->table_bytes = 0;
+  facts->table_elements = 0;
+  for (const bundle::WeightIndex index : tables) {
+    const bundle::Weight& table = program.weights[static_cast<size_t>(index)];
+    facts->table_bytes += static_cast<uint64_t>(table.bytes);
+    facts->table_elements += table.n * table.k;
+  }
+}
+
 void CountWeights(PlanFacts* facts) {
+  facts->weight_bytes = WeightBytes(facts->program);
+  CountTable(facts->program, facts);
   std::map<tensor::DType, int64_t> bytes;
   facts->parameters = 0;
   for (const bundle::Weight& weight : facts->program.weights) {
@@ -57,48 +73,23 @@ void CountWeights(PlanFacts* facts) {
   if (most != bytes.end()) facts->format = most->first;
 }
 
-Result<PlanFacts> FactsOf(const model::ModelSource& source,
-                          const compiler::CompileOptions& options) {
-  TESSERA_ASSIGN_OR_RETURN(compiler::DryRun made, compiler::MakeDryRun(source, options));
-  PlanFacts facts;
-  facts.family = source.config.family;
-  facts.program = std::move(made.program);
-  facts.context = facts.program.dims.max_seq_len;
-  CountWeights(&facts);
-  facts.source_bytes = source.index.total_bytes();
-  facts.largest_source = made.largest_source;
-  facts.bundle_bytes = WeightBytes(facts.program);
-  facts.tokenizer_bytes = TokenizerBytes(facts.program.dims.vocab_size);
-  facts.warnings = source.warnings;
-  return facts;
+/// Of the largest file of parameters.
+std::string LargestFile(const formats::ParameterIndex& index) {
+  const auto most = std::ranges::max_element(
+      index.files(), {}, [](const formats::SourceFile& file) { return file.bytes.size(); });
+  return most == index.files().end() ? "" : most->path.string();
 }
 
-/// Those that are smaller than the ones before.
-std::vector<FormatChoice> FormatsOf(const model::ModelSource& source,
-                                    const compiler::CompileOptions& wanted) {
-  std::vector<FormatChoice> formats;
-  for (const std::string_view name : kQuantisers) {
-    compiler::CompileOptions options = wanted;
-    options.quantize = name;
-    const auto choice = compiler::MakeDryRun(source, options);
-    if (!choice.has_value()) continue;  // Not for this model; asking for it says why.
-    const uint64_t bytes = WeightBytes(choice->program);
-    if (formats.empty() || bytes < formats.back().weight_bytes)
-      formats.push_back({std::string(name), bytes});
-  }
-  return formats;
+uint64_t FileBytes(const formats::ParameterIndex& index) {
+  uint64_t bytes = 0;
+  for (const formats::SourceFile& file : index.files()) bytes += file.bytes.size();
+  return bytes;
 }
 
-Result<PlanFacts> ReadRepository(const std::string& path, compiler::CompileOptions options) {
+Result<PlanFacts> ReadRepository(const std::string& path, const compiler::CompileOptions& options) {
   TESSERA_ASSIGN_OR_RETURN(const model::ModelSource source, model::OpenModel(path));
-  if (options.quantize == compiler::kAutoQuantize) {
-    TESSERA_ASSIGN_OR_RETURN(
-        const compiler::QuantiseChoice choice,
-        compiler::ChooseQuantisation(source, options, ReadTopology().memory_bytes));
-    options.quantize = choice.quantize;
-  }
-  TESSERA_ASSIGN_OR_RETURN(PlanFacts facts, FactsOf(source, options));
-  facts.formats = FormatsOf(source, options);
+  TESSERA_ASSIGN_OR_RETURN(PlanFacts facts, FactsOfSource(source, options));
+  AddFormats(source, options, &facts);
   return facts;
 }
 
@@ -109,6 +100,7 @@ Result<PlanFacts> ReadBundle(const std::string& path, int64_t context) {
   facts.is_bundle = true;
   facts.family = bundle.manifest.model;
   facts.program = std::move(bundle.program);
+  facts.largest_file = LargestFile(bundle.archive);
   TESSERA_ASSIGN_OR_RETURN(facts.context,
                            compiler::ContextLength(context, facts.program.dims.max_seq_len));
   CountWeights(&facts);
@@ -136,6 +128,47 @@ std::set<bundle::WeightIndex> ReplicatedWeights(const bundle::Program& program) 
 
 }  // namespace
 
+Result<PlanFacts> FactsOfSource(const model::ModelSource& source,
+                                compiler::CompileOptions options) {
+  if (options.quantize == compiler::kAutoQuantize) {
+    TESSERA_ASSIGN_OR_RETURN(
+        compiler::QuantiseChoice choice,
+        compiler::ChooseQuantisation(source, options, ReadTopology().memory_bytes));
+    options.quantize = std::move(choice.quantize);
+  }
+  TESSERA_ASSIGN_OR_RETURN(compiler::DryRun made, compiler::MakeDryRun(source, options));
+  PlanFacts facts;
+  facts.family = source.config.family;
+  facts.program = std::move(made.program);
+  facts.context = facts.program.dims.max_seq_len;
+  CountWeights(&facts);
+  facts.source_bytes = FileBytes(source.index);
+  facts.largest_file = LargestFile(source.index);
+  facts.original_bytes = source.index.total_bytes();
+  facts.bundle_bytes = made.needs.disk;
+  facts.needs = made.needs;
+  facts.is_exact = made.is_exact;
+  facts.tokenizer_bytes = TokenizerBytes(facts.program.dims.vocab_size);
+  if (const auto* json = std::get_if<model::JsonTokenizer>(&source.tokenizer))
+    facts.tokenizer_json = json->json.size();
+  facts.warnings = source.warnings;
+  return facts;
+}
+
+void AddFormats(const model::ModelSource& source, const compiler::CompileOptions& wanted,
+                PlanFacts* facts) {
+  for (const std::string_view name : kQuantisers) {
+    compiler::CompileOptions options = wanted;
+    options.quantize = name;
+    const auto choice = compiler::MakeDryRun(source, options);
+    if (!choice.has_value()) continue;  // Not for this model; asking for it says why.
+    const uint64_t bytes = WeightBytes(choice->program);
+    // Those that are smaller than the ones before.
+    if (facts->formats.empty() || bytes < facts->formats.back().weight_bytes)
+      facts->formats.push_back({std::string(name), bytes});
+  }
+}
+
 Result<PlanFacts> ReadPlanFacts(const std::string& model, const HubOptions& hub,
                                 const compiler::CompileOptions& compile) {
   TESSERA_ASSIGN_OR_RETURN(const ResolvedModel resolved,
@@ -152,7 +185,8 @@ MemoryForecast ForecastMemory(const PlanFacts& facts, kernels::KvType kv_type) {
   const bundle::Dims& d = facts.program.dims;
   const kernels::KvLayout page{d.layers, d.kv_heads, d.head_dim, d.page_tokens, kv_type};
   MemoryForecast memory;
-  memory.weights = WeightBytes(facts.program);
+  memory.weights = facts.weight_bytes;
+  memory.table = facts.table_bytes;
   memory.kv_per_token = static_cast<uint64_t>(page.PageBytes() / d.page_tokens);
   constexpr int64_t kRows = 512;
   for (const bundle::Buffer& buffer : facts.program.buffers)
@@ -180,8 +214,8 @@ std::vector<RankBytes> BytesOfRanks(const PlanFacts& facts, kernels::KvType kv_t
   return ranks;
 }
 
-Status CheckFits(const PlanFacts& facts, const MemoryForecast& memory, uint64_t positions,
-                 uint64_t available) {
+Status CheckFits(const PlanFacts& facts, const MemoryForecast& memory, kernels::KvType kv_type,
+                 uint64_t positions, uint64_t available) {
   const uint64_t need = memory.WithKv(positions);
   if (available == 0 || need <= available) return {};  // 0: not known.
   std::vector<std::string> fixes;
@@ -193,6 +227,14 @@ Status CheckFits(const PlanFacts& facts, const MemoryForecast& memory, uint64_t 
   }
   if (const uint64_t fit = memory.PositionsIn(available); fit >= kShortestSequence)
     fixes.push_back(fmt::format("--max-seq-len {}", fit / kShortestSequence * kShortestSequence));
+  for (const RankBytes& rank : BytesOfRanks(facts, kv_type)) {
+    const uint64_t each =
+        memory.fixed() - memory.weights + rank.weights + rank.kv_per_token * positions;
+    if (rank.ranks == 1 || each > available) continue;
+    fixes.push_back(
+        fmt::format("--tp {} on as many machines ({} each)", rank.ranks, HumanBytes(each)));
+    break;
+  }
   if (fixes.empty()) fixes.push_back("a machine with more memory");
   return ResourceExhausted(fmt::format(
       "{} needs {} of memory (weights {}, KV of {} positions {}, other {}), {} are available; what "
@@ -200,18 +242,6 @@ Status CheckFits(const PlanFacts& facts, const MemoryForecast& memory, uint64_t 
       facts.model, HumanBytes(need), HumanBytes(memory.weights), positions,
       HumanBytes(memory.kv_per_token * positions), HumanBytes(memory.fixed() - memory.weights),
       HumanBytes(available), fmt::join(fixes, ", or ")));
-}
-
-Status CheckMemory(const model::ModelSource& source, const std::string& model,
-                   const compiler::CompileOptions& options, kernels::KvType kv_type) {
-  TESSERA_ASSIGN_OR_RETURN(PlanFacts facts, FactsOf(source, options));
-  facts.model = model;
-  const MemoryForecast memory = ForecastMemory(facts, kv_type);
-  const uint64_t available = ReadTopology().memory_available;
-  const uint64_t least = std::min(kShortestSequence, static_cast<uint64_t>(facts.context));
-  if (CheckFits(facts, memory, least, available).ok()) return {};
-  facts.formats = FormatsOf(source, options);  // What would help.
-  return CheckFits(facts, memory, least, available);
 }
 
 }  // namespace tessera::cli

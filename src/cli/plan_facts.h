@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "bundle/program.h"
 #include "compiler/compile.h"
+#include "compiler/targets/cpu/archive.h"
 #include "kernels/attention.h"
 #include "model/open.h"
 #include "tensor/dtype.h"
@@ -35,11 +36,26 @@ struct PlanFacts {
   int64_t parameters = 0;                      // Elements.
   int64_t context = 0;                         // Planned for.
   uint64_t source_bytes = 0;                   // On disk; 0 for a bundle.
-  uint64_t largest_source = 0;                 // Its largest tensor.
-  uint64_t bundle_bytes = 0;
+  uint64_t original_bytes = 0;                 // Of the weights before any are rounded.
+  uint64_t weight_bytes = 0;                   // Of the program, in memory.
+  uint64_t bundle_bytes = 0;                   // Of disk: patterns (splats) take none.
+  compiler::ArchiveNeeds needs;                // Of packing; of a repository only.
+  bool is_exact = true;                        // No weight is rounded.
+  uint64_t table_bytes = 0;  // Of weight_bytes, an embedding table that is nothing else: a few rows
+                             // of it become memory.
+  int64_t table_elements = 0;
+  uint64_t tokenizer_json = 0;        // Its size; 0: the tokenizer is in a GGUF's vocabulary.
   uint64_t tokenizer_bytes = 0;       // In memory; of a repository an estimate from its vocabulary.
   std::vector<FormatChoice> formats;  // Of a repository of float matrices: best first.
   std::vector<std::string> warnings;
+  std::string largest_file;  // Of the source or bundle.
+
+  /// Of original_bytes, that table: elements of a repository have one size as a rule.
+  uint64_t original_table_bytes() const {
+    const double share =
+        parameters > 0 ? static_cast<double>(table_elements) / static_cast<double>(parameters) : 0;
+    return static_cast<uint64_t>(share * static_cast<double>(original_bytes));
+  }
 };
 
 /// `model` as every verb takes it; of `compile` quantize and max_seq_len count. kInvalidArgument
@@ -47,9 +63,16 @@ struct PlanFacts {
 Result<PlanFacts> ReadPlanFacts(const std::string& model, const HubOptions& hub,
                                 const compiler::CompileOptions& compile);
 
+/// Of an opened repository, but `formats`; "auto" is chosen for this machine.
+Result<PlanFacts> FactsOfSource(const model::ModelSource& source, compiler::CompileOptions options);
+/// Fills PlanFacts::formats.
+void AddFormats(const model::ModelSource& source, const compiler::CompileOptions& wanted,
+                PlanFacts* facts);
+
 /// Memory of a server by owner, in bytes.
 struct MemoryForecast {
   uint64_t weights = 0;  // The mapped archive.
+  uint64_t table = 0;    // Of that, what stays on disk but for some rows: PlanFacts::table_bytes.
   uint64_t kv_per_token = 0;
   uint64_t scratch = 0;  // Activations of a step of 512 rows.
   uint64_t tokenizer = 0;
@@ -73,14 +96,12 @@ struct RankBytes {
 /// For every number of ranks up to 8 that divides the KV heads.
 std::vector<RankBytes> BytesOfRanks(const PlanFacts& facts, kernels::KvType kv_type);
 
-/// kResourceExhausted when the weights and KV of `positions` are more than `available` (0: not
-/// known): what is needed, what is there, what would fit.
-Status CheckFits(const PlanFacts& facts, const MemoryForecast& memory, uint64_t positions,
-                 uint64_t available);
+/// kResourceExhausted when the weights and KV of `positions`, of that type, are more than
+/// `available` (0: not known): what is needed, what is there, what would fit.
+Status CheckFits(const PlanFacts& facts, const MemoryForecast& memory, kernels::KvType kv_type,
+                 uint64_t positions, uint64_t available);
 
-/// Before a repository is compiled to be run here: kResourceExhausted when not even the shortest
-/// sequence would fit this machine's memory.
-Status CheckMemory(const model::ModelSource& source, const std::string& model,
-                   const compiler::CompileOptions& options, kernels::KvType kv_type);
+/// Positions: less is no use to anybody.
+inline constexpr uint64_t kShortestSequence = 256;
 
 }  // namespace tessera::cli

@@ -46,7 +46,9 @@ Status CheckBatchSizes(std::string_view name, const std::vector<int64_t>& sizes)
                                      name, fmt::join(sizes, ", "), kMaxBatchSize));
 }
 
-Status CheckOptions(const CompileInput& input, const CompileOptions& options) {
+}  // namespace
+
+Status CheckOptions(const CompileOptions& options) {
   if (std::find(std::begin(kCpuTargets), std::end(kCpuTargets), options.target) ==
       std::end(kCpuTargets))
     return Unimplemented(fmt::format("target \"{:.40}\" is not built in; expected {}",
@@ -64,7 +66,12 @@ Status CheckOptions(const CompileInput& input, const CompileOptions& options) {
                                        options.device_block_count, bundle::kMaxDeviceBlocks));
   TESSERA_RETURN_IF_ERROR(CheckBatchSizes("prefill batch sizes", options.prefill_batch_sizes));
   TESSERA_RETURN_IF_ERROR(CheckBatchSizes("decode batch sizes", options.decode_batch_sizes));
-  TESSERA_RETURN_IF_ERROR(CheckDisabledPasses(options.disabled_passes));
+  return CheckDisabledPasses(options.disabled_passes);
+}
+
+namespace {
+
+Status CheckInput(const CompileInput& input) {
   if (input.name.empty()) return InvalidArgument("the model has no name");
   if (input.tokenizer_json.empty() && !input.make_tokenizer)
     return InvalidArgument("the model has no tokenizer.json");
@@ -307,7 +314,8 @@ Result<int64_t> ContextLength(int64_t wanted, int64_t own) {
 Result<BundleId> MakeBundleId(const CompileInput& input, const CompileOptions& options,
                               const bundle::Store& store, const ProgressFn& progress) {
   TESSERA_CHECK(input.source != nullptr);
-  TESSERA_RETURN_IF_ERROR(CheckOptions(input, options));
+  TESSERA_RETURN_IF_ERROR(CheckOptions(options));
+  TESSERA_RETURN_IF_ERROR(CheckInput(input));
   TESSERA_ASSIGN_OR_RETURN(const int64_t max_seq_len, MaxSeqLen(input, options));
   BundleId id;
   id.model = input.name;

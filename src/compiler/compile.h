@@ -138,6 +138,10 @@ Result<CompileReport> Compile(const CompileInput& input, const CompileOptions& o
                               const bundle::Store& store, const ProgressFn& progress = {},
                               const ReasonFn& on_reason = {});
 
+/// kUnimplemented or kInvalidArgument for what no model can be compiled with: an unknown target,
+/// format or pass, a size out of range.
+Status CheckOptions(const CompileOptions& options);
+
 /// The id under which Compile() would publish: hashes the sources, or remembers their hashes from
 /// the store's cache (bundle/hash_memo.h).
 Result<bundle::BundleId> MakeBundleId(const CompileInput& input, const CompileOptions& options,

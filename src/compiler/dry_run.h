@@ -12,6 +12,7 @@
 #include "bundle/manifest.h"
 #include "bundle/program.h"
 #include "compiler/compile.h"
+#include "compiler/targets/cpu/archive.h"
 #include "model/open.h"
 
 namespace tessera::compiler {
@@ -20,10 +21,12 @@ struct DryRun {
   bundle::Program program;
   bundle::MemoryPlan memory;
   std::vector<std::string> notes;
-  uint64_t largest_source = 0;  // Bytes of the largest tensor.
+  ArchiveNeeds needs;    // Of writing the parameters.
+  bool is_exact = true;  // No weight is rounded, so nothing is to be certified.
 };
 
-/// Errors of the pipeline.
+/// Errors of the pipeline, of options, and of a number of ranks that the model does not divide
+/// into.
 Result<DryRun> MakeDryRun(const model::ModelSource& source, const CompileOptions& options);
 
 }  // namespace tessera::compiler

@@ -13,6 +13,7 @@
 #include "hub/hub_api.h"
 #include "hub/limits.h"
 #include "hub/nearest.h"
+#include "hub/partial_file.h"
 #include "hub/plain_source.h"
 #include "hub/repository_cache.h"
 #include "hub/select_files.h"
@@ -243,16 +244,60 @@ Result<Hub::Chosen> Hub::Choose(const RepositoryName& name, const DownloadEvents
   return chosen;
 }
 
+/// Small files are there already.
+Status Hub::Inspect(const Resolved& resolved, const Selection& selection,
+                    const DownloadEvents& events, const InspectFn& inspect,
+                    LocalModel* model) const {
+  bool lacks_weights = false;
+  model->missing = 0;
+  for (const RepositoryFile* file : selection.files) {
+    const DownloadFile download = ToDownload(resolved, *file);
+    if (resolved.cache.HasFile(resolved.listing.commit, *file) || IsComplete(download)) continue;
+    lacks_weights = lacks_weights || IsWeights(file->name);
+    model->missing += file->bytes - std::min(file->bytes, PartialFile::DiskBytes(download.target));
+  }
+  if (!lacks_weights || settings_.offline) return {};
+  const auto folder = HeadersOf(resolved, selection, events, model);
+  if (!folder.has_value()) {
+    // The download asks for the same bytes, verifies them, and has more patience.
+    if (events.on_note)
+      events.on_note(fmt::format("not planned before the download: {}", folder.error().ToString()));
+    return {};
+  }
+  LocalModel headers = *model;
+  headers.path = selection.model.empty() ? *folder : *folder / selection.model;
+  const Status status = inspect(headers);
+  // Headers are not verified, so the next try looks at fresh ones, unless the machine is the
+  // reason.
+  const bool may_be_damaged = !status.ok() && status.code() != Code::kResourceExhausted;
+  if (may_be_damaged && *folder != resolved.cache.SnapshotFolder(resolved.listing.commit))
+    (void)RemoveAtOnce(*folder);
+  return status;
+}
+
 /// `vanished` becomes the commit whose files are no longer what was listed.
 Result<LocalModel> Hub::PullRepository(const RepositoryName& name, const DownloadEvents& events,
-                                       std::string* vanished) const {
+                                       const InspectFn& inspect, std::string* vanished) const {
   TESSERA_ASSIGN_OR_RETURN(Chosen chosen, Choose(name, events));
   const Resolved& resolved = *chosen.resolved;
   const Selection& selection = chosen.selection;
   LocalModel& model = chosen.model;
   const Listing& listing = resolved.listing;
   const RepositoryCache& cache = resolved.cache;
-  if (Status status = Get(resolved, selection.files, events, &model); !status.ok()) {
+  Status refusal;
+  const auto get = [&]() -> Status {
+    if (!inspect) return Get(resolved, selection.files, events, &model);
+    std::vector<const RepositoryFile*> small;
+    for (const RepositoryFile* file : selection.files)
+      if (!IsWeights(file->name)) small.push_back(file);
+    const DownloadEvents quiet{{}, events.on_note};  // Bars are for the download that follows.
+    TESSERA_RETURN_IF_ERROR(Get(resolved, small, quiet, &model));
+    refusal = Inspect(resolved, selection, quiet, inspect, &model);
+    return refusal.ok() ? Get(resolved, selection.files, events, &model) : Status();
+  };
+  Status status = get();
+  if (!refusal.ok()) return Fail(std::move(refusal));
+  if (!status.ok()) {
     const Code sign = name.place == Place::kHub ? Code::kNotFound : Code::kFailedPrecondition;
     if (status.code() == sign && resolved.is_online && !IsCommit(resolved.revision))
       *vanished = listing.commit;
@@ -263,8 +308,8 @@ Result<LocalModel> Hub::PullRepository(const RepositoryName& name, const Downloa
     if (!cache.HasFile(listing.commit, *file))
       TESSERA_RETURN_IF_ERROR(cache.Link(listing.commit, *file));
   if (resolved.is_online) {
-    const Status status = cache.WriteRef(resolved.revision, listing.commit);
-    if (!status.ok() && model.fetched > 0) return Fail(status);
+    status = cache.WriteRef(resolved.revision, listing.commit);
+    if (!status.ok() && model.fetched > 0) return Fail(std::move(status));
   }
   const std::filesystem::path folder = cache.SnapshotFolder(listing.commit);
   model.path = selection.model.empty() ? folder : folder / selection.model;
@@ -274,23 +319,30 @@ Result<LocalModel> Hub::PullRepository(const RepositoryName& name, const Downloa
 Result<LocalModel> Hub::PullHeaders(const RepositoryName& name,
                                     const DownloadEvents& events) const {
   TESSERA_ASSIGN_OR_RETURN(Chosen chosen, Choose(name, events));
-  const Resolved& resolved = *chosen.resolved;
   const Selection& selection = chosen.selection;
   LocalModel& model = chosen.model;
-  const Listing& listing = resolved.listing;
-  const RepositoryCache& cache = resolved.cache;
-  const bool all_there = HasAll(cache.SnapshotFolder(listing.commit), selection);
-  std::filesystem::path folder = all_there ? cache.SnapshotFolder(listing.commit)
-                                           : cache.HeadersFolder(listing.commit, selection.model);
-  if (!all_there && !HasAll(folder, selection)) {
-    if (settings_.offline)
-      return Fail(NotCached(listing.repository, resolved.revision, settings_.cache, ""));
-    // It may have links to blobs that were removed since.
-    if (IsPresent(folder)) TESSERA_RETURN_IF_ERROR(RemoveAtOnce(folder));
-    TESSERA_RETURN_IF_ERROR(MakeHeaders(resolved, selection, folder, events, &model));
-  }
+  TESSERA_ASSIGN_OR_RETURN(const std::filesystem::path folder,
+                           HeadersOf(*chosen.resolved, selection, events, &model));
   model.path = selection.model.empty() ? folder : folder / selection.model;
   return std::move(model);
+}
+
+/// The snapshot where it is complete.
+Result<std::filesystem::path> Hub::HeadersOf(const Resolved& resolved, const Selection& selection,
+                                             const DownloadEvents& events,
+                                             LocalModel* model) const {
+  const Listing& listing = resolved.listing;
+  const RepositoryCache& cache = resolved.cache;
+  if (HasAll(cache.SnapshotFolder(listing.commit), selection))
+    return cache.SnapshotFolder(listing.commit);
+  std::filesystem::path folder = cache.HeadersFolder(listing.commit, selection.model);
+  if (HasAll(folder, selection)) return folder;
+  if (settings_.offline)
+    return Fail(NotCached(listing.repository, resolved.revision, settings_.cache, ""));
+  // It may have links to blobs that were removed since.
+  if (IsPresent(folder)) TESSERA_RETURN_IF_ERROR(RemoveAtOnce(folder));
+  TESSERA_RETURN_IF_ERROR(MakeHeaders(resolved, selection, folder, events, model));
+  return folder;
 }
 
 Status Hub::MakeHeaders(const Resolved& resolved, const Selection& selection,
@@ -324,7 +376,8 @@ Status Hub::MakeHeaders(const Resolved& resolved, const Selection& selection,
   return status;
 }
 
-Result<LocalModel> Hub::Pull(const RepositoryName& name, const DownloadEvents& events) const {
+Result<LocalModel> Hub::Pull(const RepositoryName& name, const DownloadEvents& events,
+                             const InspectFn& inspect) const {
   if (name.place == Place::kPath)
     return Fail(InvalidArgument(fmt::format("{} is a path: there is nothing to pull", name.path)));
   // A branch may move and leave its files behind, and a file without announced hash may be
@@ -332,7 +385,7 @@ Result<LocalModel> Hub::Pull(const RepositoryName& name, const DownloadEvents& e
   std::string last;
   for (int tries = 0;; ++tries) {
     std::string vanished;
-    auto model = PullRepository(name, events, &vanished);
+    auto model = PullRepository(name, events, inspect, &vanished);
     if (model.has_value() || vanished.empty() || tries == kMaxChanges) return model;
     // The hub still lists what it does not give.
     if (name.place == Place::kHub && vanished == last) return model;

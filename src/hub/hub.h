@@ -34,7 +34,12 @@ struct LocalModel {
   /// Those that this call downloaded: their bytes were just compared with the hash.
   std::vector<File> verified;
   uint64_t fetched = 0;  // Body bytes that this call received.
+  uint64_t missing = 0;  // Bytes of disk that the download will take; for InspectFn only.
 };
+
+/// Gets what PullHeaders would give, before the first byte of a weight file is asked for but its
+/// header. An error ends the pull.
+using InspectFn = std::function<Status(const LocalModel& headers)>;
 
 class Hub {
  public:
@@ -44,7 +49,10 @@ class Hub {
 
   /// Requires place kHub, kUrl or kS3. Errors as hub_api.h, select_files.h and download.h; offline
   /// kNotFound says what is missing in which cache.
-  Result<LocalModel> Pull(const RepositoryName& name, const DownloadEvents& events) const;
+  /// `inspect` is called where weights have to be downloaded and their headers can be had; headers
+  /// are not verified, the download is.
+  Result<LocalModel> Pull(const RepositoryName& name, const DownloadEvents& events,
+                          const InspectFn& inspect = {}) const;
 
   /// A folder that the readers of formats/ and model/ open like the real one: small files whole,
   /// weight files of their true size with nothing but the header in them. For plan: kilobytes are
@@ -59,7 +67,11 @@ class Hub {
   Result<Resolved> Resolve(const RepositoryName& name, const DownloadEvents& events) const;
   Result<Chosen> Choose(const RepositoryName& name, const DownloadEvents& events) const;
   Result<LocalModel> PullRepository(const RepositoryName& name, const DownloadEvents& events,
-                                    std::string* vanished) const;
+                                    const InspectFn& inspect, std::string* vanished) const;
+  Result<std::filesystem::path> HeadersOf(const Resolved& resolved, const Selection& selection,
+                                          const DownloadEvents& events, LocalModel* model) const;
+  Status Inspect(const Resolved& resolved, const Selection& selection, const DownloadEvents& events,
+                 const InspectFn& inspect, LocalModel* model) const;
   Result<Listing> ResolvePlain(Http& http, const RepositoryName& name, Resolved* resolved) const;
   DownloadFile ToDownload(const Resolved& resolved, const RepositoryFile& file) const;
   Result<Selection> Select(const RepositoryName& name, const Resolved& resolved,

@@ -130,6 +130,13 @@ Result<std::unique_ptr<PartialFile>> PartialFile::Open(const std::filesystem::pa
   return file;
 }
 
+uint64_t PartialFile::DiskBytes(const std::filesystem::path& target) {
+  constexpr uint64_t kBlock = 512;  // Of st_blocks, on every file system.
+  struct stat info {};
+  if (::lstat(With(target, ".tessera.incomplete").c_str(), &info) != 0) return 0;
+  return static_cast<uint64_t>(info.st_blocks) * kBlock;
+}
+
 Status PartialFile::OpenFiles() {
   fd_ = OpenOwn(part_, O_RDWR);
   if (fd_ < 0) return ErrnoStatus(errno, "opening", part_);

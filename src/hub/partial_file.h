@@ -30,6 +30,8 @@ class PartialFile {
   /// folder above. Errors as ErrnoStatus.
   static Result<std::unique_ptr<PartialFile>> Open(const std::filesystem::path& target,
                                                    uint64_t bytes, std::string_view validator);
+  /// Disk that an unfinished download of `target` takes; 0 where there is none.
+  static uint64_t DiskBytes(const std::filesystem::path& target);
   ~PartialFile();  // What is there stays for the next.
   PartialFile(const PartialFile&) = delete;
   PartialFile& operator=(const PartialFile&) = delete;

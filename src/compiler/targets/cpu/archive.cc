@@ -245,6 +245,42 @@ Result<Splats> SplatsOf(const formats::ParameterIndex& index, const Archive& arc
   return splats;
 }
 
+/// What a piece of the weight takes of a thread: `buffers` and `mapped`.
+ArchiveNeeds NeedsOfPiece(const bundle::Weight& weight, const Recipe& recipe,
+                          const formats::ParameterIndex& index) {
+  std::vector<Piece> pieces;
+  AddPieces(weight, 0, &pieces);
+  const bool packed = weight.layout != bundle::WeightLayout::kRows;
+  const auto rows = static_cast<uint64_t>(
+      std::min(pieces[0].count * (packed ? kernels::kGroupRows : 1), weight.n));
+  const auto row_bytes = static_cast<uint64_t>(weight.bytes / weight.n);
+  uint64_t source_row = 0;
+  for (const std::string& name : recipe.sources)
+    if (const formats::ParameterEntry* entry = index.Find(name);
+        entry != nullptr && !entry->splat && entry->shape.elements() > 0)
+      source_row = std::max(
+          source_row,
+          entry->bytes / static_cast<uint64_t>(entry->shape.elements() / entry->shape.columns()));
+  ArchiveNeeds needs;
+  const uint64_t converted = packed ? kernels::kGroupRows * row_bytes : 0;
+  const uint64_t floats = static_cast<uint64_t>(weight.k) * sizeof(float);
+  needs.buffers = kPiecesAhead * rows * row_bytes + converted + floats;
+  needs.mapped = rows * source_row;
+  return needs;
+}
+
+/// kResourceExhausted when the disk of `folder` has less room.
+Status CheckRoom(uint64_t bytes, const std::filesystem::path& folder) {
+  std::error_code error;
+  const std::filesystem::space_info space = std::filesystem::space(folder, error);
+  if (error || bytes <= space.available) return {};  // Not known: writing will say.
+  return ResourceExhausted(
+      fmt::format("the parameters need {:.1f} MB of disk and {:.1f} MB are free in {}: free some "
+                  "space, name another folder with --cache-dir, or take fewer bits (--quantize)",
+                  static_cast<double>(bytes) / 1e6, static_cast<double>(space.available) / 1e6,
+                  folder.string()));
+}
+
 /// Of all archives together.
 class Reporter {
  public:
@@ -301,6 +337,28 @@ Result<HashedFile> PackArchive(const formats::ParameterIndex& index, const Archi
 
 }  // namespace
 
+Result<ArchiveNeeds> NeedsOf(const formats::ParameterIndex& index,
+                             const std::vector<Archive>& archives) {
+  ArchiveNeeds needs;
+  for (const Archive& archive : archives) {
+    TESSERA_ASSIGN_OR_RETURN(const Splats splats, SplatsOf(index, archive));
+    TESSERA_ASSIGN_OR_RETURN(const auto entries, EntriesOf(archive, splats));
+    TESSERA_ASSIGN_OR_RETURN(const irpa::ArchivePlan plan,
+                             irpa::PlanArchive(entries, irpa::WriteOptions{kAlignment}));
+    needs.disk += plan.file_bytes;
+    for (size_t i = 0; i < archive.weights.size(); ++i) {
+      if (splats[i]) continue;
+      const ArchiveNeeds piece = NeedsOfPiece(archive.weights[i], archive.recipes[i], index);
+      needs.buffers = std::max(needs.buffers, piece.buffers);
+      needs.mapped = std::max(needs.mapped, piece.mapped);
+    }
+  }
+  const auto threads = static_cast<uint64_t>(PackingThreads());
+  needs.buffers *= threads;
+  needs.mapped *= threads;
+  return needs;
+}
+
 Result<std::vector<bundle::FileRecord>> WriteCpuArchives(const formats::ParameterIndex& index,
                                                          const std::vector<Archive>& archives,
                                                          const std::filesystem::path& folder,
@@ -313,6 +371,7 @@ Result<std::vector<bundle::FileRecord>> WriteCpuArchives(const formats::Paramete
     splats.push_back(std::move(found));
     reporter.Add(archive, splats.back());
   }
+  TESSERA_RETURN_IF_ERROR(CheckRoom(reporter.total(), folder));
   reporter.Packed(0);
   std::vector<HashedFile> files;
   for (size_t i = 0; i < archives.size(); ++i) {

@@ -37,14 +37,24 @@ struct Archive {
 };
 
 /// The records of the finished, synced files; their hashes are computed on the way (empty for
-/// kForAWhile). `index` is what
-/// the recipes read. Errors of the disk and of conversions, naming the weight. Progress is reported
-/// as `stage`.
+/// kForAWhile). `index` is what the recipes read. kResourceExhausted before the first byte where
+/// the disk lacks room; errors of the disk and of conversions, naming the weight. Progress is
+/// reported as `stage`.
 Result<std::vector<bundle::FileRecord>> WriteCpuArchives(const formats::ParameterIndex& index,
                                                          const std::vector<Archive>& archives,
                                                          const std::filesystem::path& folder,
                                                          const ProgressFn& progress,
                                                          Keep keep = Keep::kForGood,
                                                          std::string_view stage = kPackingStage);
+
+/// What writing them takes.
+struct ArchiveNeeds {
+  uint64_t disk = 0;     // Of the files; splats take none.
+  uint64_t buffers = 0;  // Private memory, at the most.
+  uint64_t mapped = 0;   // Of the sources, resident at a time.
+};
+/// From headers, and the patterns of splats; errors as WriteCpuArchives.
+Result<ArchiveNeeds> NeedsOf(const formats::ParameterIndex& index,
+                             const std::vector<Archive>& archives);
 
 }  // namespace tessera::compiler

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/plan_compile.h"
+
+#include "base/topology.h"
+#include "bundle/buffer_bytes.h"
+#include "certify/certify.h"
+#include "kernels/attention.h"
+
+namespace tessera::cli {
+namespace {
+
+// Measured (docs/performance.md, "What plan predicts").
+constexpr uint64_t kCodeBytes = 30'000'000;      // Resident code of the program and its libraries.
+constexpr uint64_t kHeapBytes = 8'000'000;       // Before anything of the model is read.
+constexpr uint64_t kHashingWindow = 17'000'000;  // Of the sources, mapped while they are hashed.
+/// Making a tokenizer takes so many times its tokenizer.json, or what it takes itself when it comes
+/// from a GGUF. What is freed stays with the process.
+constexpr uint64_t kPerJsonByte = 31;
+constexpr uint64_t kPerTokenizerByte = 17;
+
+uint64_t MakingTokenizerBytes(const PlanFacts& facts) {
+  return facts.tokenizer_json > 0 ? kPerJsonByte * facts.tokenizer_json
+                                  : kPerTokenizerByte * facts.tokenizer_bytes;
+}
+
+/// One of the two sessions that a certificate compares.
+uint64_t SessionBytes(const PlanFacts& facts, int64_t tokens) {
+  const bundle::Dims& d = facts.program.dims;
+  const auto logit_row = static_cast<uint64_t>(d.vocab_size) * sizeof(float);
+  const int64_t rows = std::min<int64_t>(
+      tokens, std::max<int64_t>(1, certify::kMaxLogitBytes / static_cast<int64_t>(logit_row)));
+  const kernels::KvLayout page{d.layers, d.kv_heads, d.head_dim, d.page_tokens,
+                               kernels::KvType::kF16};
+  uint64_t bytes = static_cast<uint64_t>(rows) * logit_row;
+  bytes += static_cast<uint64_t>(page.PageBytes() / d.page_tokens * tokens);
+  for (const bundle::Buffer& buffer : facts.program.buffers)
+    bytes += bundle::BufferBytes(buffer.kind, rows, buffer.columns);
+  return bytes;
+}
+
+StageBytes Certificate(const PlanFacts& facts) {
+  const int64_t tokens =
+      certify::TokensToScore(certify::kMaxTokens, facts.parameters, facts.program.dims.max_seq_len);
+  const bool compares =
+      certify::WhyNotOriginal(facts.original_bytes, ReadTopology().memory_available,
+                              /*disk_available=*/~uint64_t{0})
+          .empty();
+  const uint64_t sessions = compares ? 2 : 1;
+  return {sessions * SessionBytes(facts, tokens),
+          facts.weight_bytes - facts.table_bytes +
+              (compares ? facts.original_bytes - facts.original_table_bytes() : 0)};
+}
+
+}  // namespace
+
+CompileForecast ForecastCompile(const PlanFacts& facts, bool certify) {
+  CompileForecast forecast;
+  if (facts.is_bundle) return forecast;
+  const uint64_t heap = kHeapBytes + MakingTokenizerBytes(facts);
+  forecast.hashing = {kHeapBytes, kCodeBytes + kHashingWindow};
+  forecast.tokenizer = {heap, kCodeBytes};
+  forecast.packing = {std::max(heap, kHeapBytes + facts.needs.buffers),
+                      kCodeBytes + facts.needs.mapped};
+  if (certify && !facts.is_exact) {
+    forecast.certificate = Certificate(facts);
+    forecast.certificate.own += heap;
+    forecast.certificate.mapped += kCodeBytes;
+  }
+  return forecast;
+}
+
+}  // namespace tessera::cli
