@@ -5,7 +5,7 @@
     bench/random_llama.py FOLDER --shape 8B --tokenizer FOLDER [--layers 8]
 
 Safetensors in bfloat16, one file a gigabyte or so. Values are normal with the deviation of trained
-weights; they repeat after 64 million, which no part of a compiler notices. `--tokenizer` is a
+weights; they repeat after 16 million, which no part of a compiler notices. `--tokenizer` is a
 folder with a tokenizer.json: of a repository or a bundle.
 """
 
@@ -20,12 +20,13 @@ from typing import BinaryIO
 
 import numpy
 
-#         layers, hidden, ffn, heads, kv heads, head size, vocabulary
+# layers, hidden, ffn, heads, kv heads, head size, vocabulary
 SHAPES = {"135M": (30, 576, 1536, 9, 3, 64, 49152),
           "1B": (16, 2048, 8192, 32, 8, 64, 128256),
           "8B": (32, 4096, 14336, 32, 8, 128, 128256),
           "70B": (80, 8192, 28672, 64, 8, 128, 128256)}
-POOL = 64 << 20  # Values.
+TIED = {"135M"}
+POOL = 16 << 20  # Values.
 SHARD_BYTES = 1 << 30
 
 Tensor = tuple[str, tuple[int, ...]]
@@ -45,7 +46,8 @@ def tensors_of(shape: str, layers: int) -> list[Tensor]:
                   (f"{at}.mlp.gate_proj.weight", (ffn, hidden)),
                   (f"{at}.mlp.up_proj.weight", (ffn, hidden)),
                   (f"{at}.mlp.down_proj.weight", (hidden, ffn))]
-    return found + [("model.norm.weight", (hidden,)), ("lm_head.weight", (vocab, hidden))]
+    found.append(("model.norm.weight", (hidden,)))
+    return found if shape in TIED else found + [("lm_head.weight", (vocab, hidden))]
 
 
 def bytes_of(shape: tuple[int, ...]) -> int:
@@ -100,7 +102,7 @@ def write_config(folder: Path, shape: str, layers: int, tokenizer: Path) -> None
               "num_hidden_layers": layers, "hidden_size": hidden, "intermediate_size": ffn,
               "num_attention_heads": heads, "num_key_value_heads": kv_heads, "head_dim": size,
               "vocab_size": vocab, "max_position_embeddings": 8192, "rms_norm_eps": 1e-5,
-              "rope_theta": 500000.0, "hidden_act": "silu", "tie_word_embeddings": False,
+              "rope_theta": 500000.0, "hidden_act": "silu", "tie_word_embeddings": shape in TIED,
               "torch_dtype": "bfloat16", "bos_token_id": 1, "eos_token_id": 2}
     (folder / "config.json").write_text(json.dumps(config, indent=1))
     (folder / "tokenizer.json").write_bytes((tokenizer / "tokenizer.json").read_bytes())

@@ -39,7 +39,11 @@ Result<compiler::TokenizerFiles> MakeFiles(const Source& source) {
 
 Result<compiler::TokenizerFiles> MakeTokenizerFiles(const model::ModelSource& source) {
   TESSERA_RETURN_IF_ERROR(CheckHasTokenizer(source));
-  return MakeFiles(source.tokenizer);
+  std::optional<Result<compiler::TokenizerFiles>> files;
+  auto thread = StartThread("the tokenizer", [&] { files = MakeFiles(source.tokenizer); });
+  if (!thread.has_value()) return MakeFiles(source.tokenizer);
+  thread->join();
+  return *std::move(files);
 }
 
 EarlyTokenizer::~EarlyTokenizer() {

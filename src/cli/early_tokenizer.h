@@ -15,7 +15,9 @@
 namespace tessera::cli {
 
 /// The slow half of a tokenizer, once for each bundle. A table that cannot be made, or that would
-/// not give the same, is left out. kNotFound when the model has none.
+/// not give the same, is left out. kNotFound when the model has none. On a thread of its own,
+/// because a tokenizer leaves a cache of words with the thread that it served: megabytes, for its
+/// life.
 Result<compiler::TokenizerFiles> MakeTokenizerFiles(const model::ModelSource& source);
 
 /// Belongs to one thread.

@@ -126,8 +126,10 @@ std::string Recommendation(const Plan& plan) {
   for (const FormatChoice& choice : plan.facts.formats)
     sizes.push_back({choice.quantize, choice.weight_bytes});
   // The choice of --quantize auto.
-  const auto choice = compiler::ChooseQuantisation(
-      sizes, plan.memory.kv_per_token * plan.positions(), plan.machine_memory);
+  const Result<compiler::QuantiseChoice> choice =
+      sizes.empty() ? Fail(NotFound("a bundle is what it is"))
+                    : compiler::ChooseQuantisation(
+                          sizes, plan.memory.kv_per_token * plan.positions(), plan.machine_memory);
   if (choice.has_value() && choice->quantize != "none")
     return fmt::format("--quantize {}: {}", choice->quantize, choice->reason);
   const Status status =

@@ -151,6 +151,10 @@ Result<PlanFacts> FactsOfSource(const model::ModelSource& source,
   facts.tokenizer_bytes = TokenizerBytes(facts.program.dims.vocab_size);
   if (const auto* json = std::get_if<model::JsonTokenizer>(&source.tokenizer))
     facts.tokenizer_json = json->json.size();
+  if (const auto* gguf = std::get_if<model::GgufTokenizer>(&source.tokenizer))
+    for (const std::span<const std::string> strings : {gguf->tokens, gguf->merges})
+      for (const std::string& text : strings)
+        facts.vocabulary_bytes += sizeof(std::string) + text.size();
   facts.warnings = source.warnings;
   return facts;
 }

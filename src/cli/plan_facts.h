@@ -44,7 +44,8 @@ struct PlanFacts {
   uint64_t table_bytes = 0;  // Of weight_bytes, an embedding table that is nothing else: a few rows
                              // of it become memory.
   int64_t table_elements = 0;
-  uint64_t tokenizer_json = 0;        // Its size; 0: the tokenizer is in a GGUF's vocabulary.
+  uint64_t tokenizer_json = 0;        // Of a repository: the size of its file, or
+  uint64_t vocabulary_bytes = 0;      // of the strings in a GGUF's vocabulary.
   uint64_t tokenizer_bytes = 0;       // In memory; of a repository an estimate from its vocabulary.
   std::vector<FormatChoice> formats;  // Of a repository of float matrices: best first.
   std::vector<std::string> warnings;

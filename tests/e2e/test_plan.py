@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import GGUF, TINY, start_server, tessera
+from conftest import GGUF, ROOT, TESSERA, TINY, start_server, tessera
+from splat_repository import write_splats
 
 
 def plan(*args: str | Path) -> dict[str, Any]:
@@ -22,8 +26,8 @@ LLAMA = {"8B": (32, 4096, 14336, 32), "70B": (80, 8192, 28672, 64),
          "405B": (126, 16384, 53248, 128)}
 
 
-def llama_repository(folder: Path, size: str) -> Path:
-    """Configuration, tokenizer and the headers of bfloat16 weights: a few kilobytes of disk."""
+def llama_folder(folder: Path, size: str) -> list[tuple[str, list[int]]]:
+    """Configuration and tokenizer; gives the tensors that are still to be written."""
     layers, hidden, ffn, heads = LLAMA[size]
     vocab, kv = 128256, 8 * 128
     folder.mkdir()
@@ -47,6 +51,12 @@ def llama_repository(folder: Path, size: str) -> Path:
                     (f"{at}.mlp.up_proj.weight", [ffn, hidden]),
                     (f"{at}.mlp.down_proj.weight", [hidden, ffn])]
     tensors += [("model.norm.weight", [hidden]), ("lm_head.weight", [vocab, hidden])]
+    return tensors
+
+
+def llama_repository(folder: Path, size: str) -> Path:
+    """Configuration, tokenizer and the headers of bfloat16 weights: a few kilobytes of disk."""
+    tensors = llama_folder(folder, size)
     header: dict[str, Any] = {}
     end = 0
     for name, shape in tensors:
@@ -78,6 +88,40 @@ def test_large_models_are_planned_from_headers(tmp_path: Path, size: str,
     for row in formats.values():
         assert row["fits"] == (row["total_bytes"] <= facts["memory"]["available_bytes"])
     assert facts["disk"]["source_bytes"] == pytest.approx(weights, rel=0.001)
+
+
+def test_a_405b_of_patterns_is_compiled_sharded_inspected_and_planned(tmp_path: Path) -> None:
+    """Splats: the whole path of a model that no machine here holds, in megabytes."""
+    repository = tmp_path / "405B"
+    write_splats(repository / "model.irpa", llama_folder(repository, "405B"), b"\0\x3c")
+    done = tessera("compile", repository, "--tp", "8", "--cache-dir", tmp_path / "cache",
+                   "--output-artifacts-dir", tmp_path / "bundle")
+    assert done.returncode == 0, done.stderr.decode()
+    bundle = tmp_path / "bundle"
+    files = {path.name: path.stat().st_size for path in bundle.iterdir()}
+    assert sum(files.values()) < 8 << 20
+    assert {f"model.rank{rank}.irpa" for rank in range(8)} < set(files)
+
+    done = tessera("inspect", bundle, "--json")
+    assert done.returncode == 0, done.stderr.decode()
+    assert b"405B" in done.stdout
+    done = tessera("inspect", bundle / "model.rank7.irpa", "--json")
+    assert done.returncode == 0, done.stderr.decode()
+    assert b"shard.7" in done.stdout
+
+    flags = ("--no-probe", "--max-seq-len", "8192", "--device-memory", "192Gi")
+    of_bundle, of_source = plan(bundle, *flags), plan(repository, *flags, "--tp", "8")
+    for facts in (of_bundle, of_source):
+        assert facts["parameters"] / 1e9 == pytest.approx(405.85, rel=1e-3)
+        assert facts["memory"]["weights_bytes"] == pytest.approx(2 * facts["parameters"], rel=1e-3)
+        assert facts["minimum_tp"] == 8 and not facts["fits"]
+        assert facts["disk"]["bundle_bytes"] < 8 << 20, "patterns take no disk"
+    assert of_source["disk"]["source_bytes"] < 1 << 20
+    weights = [rank["weights_bytes"] for rank in of_bundle["ranks"]]
+    assert weights == [rank["weights_bytes"] for rank in of_source["ranks"]]
+    assert weights == sorted(weights, reverse=True)
+    done = tessera("run", bundle, "-p", "a", "-n", "1")
+    assert done.returncode == 1 and b"are patterns (splats)" in done.stderr, done.stderr
 
 
 def test_what_no_format_makes_small_enough_is_refused_before_work(tmp_path: Path) -> None:
@@ -119,6 +163,47 @@ def test_resident_memory_comes_true(cache: Path, tmp_path: Path, by: str) -> Non
     finally:
         server.process.terminate()
         assert server.process.wait(30) == 0
+
+
+def peak_of_compiling(log: Path, *args: str | Path) -> int:
+    """VmHWM as it is last seen: it only grows, and the last stage but syncing is no peak of its own."""
+    peak = 0
+    with log.open("wb") as output:
+        process = subprocess.Popen([str(TESSERA), "compile", *map(str, args)], stdout=output,
+                                   stderr=output)
+        while process.poll() is None:
+            status = Path(f"/proc/{process.pid}/status").read_text()
+            if "tessera" in status.split("\n")[0] and "VmHWM:" in status:
+                peak = 1024 * int(status.split("VmHWM:")[1].split()[0])
+            time.sleep(0.002)
+    assert process.returncode == 0, log.read_text()
+    return peak
+
+
+@pytest.fixture(scope="module")
+def random_repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("random") / "model"
+    subprocess.run([sys.executable, str(ROOT / "bench/random_llama.py"), str(folder), "--shape",
+                    "135M", "--layers", "8", "--tokenizer", str(TINY / "hf")], check=True)
+    return folder
+
+
+@pytest.mark.parametrize("flags", [(), ("--quantize", "q4_k", "--no-certificate"),
+                                   ("--quantize", "q4_k")])
+def test_memory_of_compiling_comes_true(random_repository: Path, tmp_path: Path,
+                                        flags: tuple[str, ...]) -> None:
+    expected = plan(random_repository, "--no-probe", *flags)["compiling"]
+    peak = peak_of_compiling(tmp_path / "log", random_repository, "--cache-dir", tmp_path / "cache",
+                             *flags)
+    assert peak == pytest.approx(expected["peak_bytes"], rel=0.15), expected
+    if flags[-1:] == ("q4_k",):
+        assert expected["certificate"]["mapped_bytes"] > 2 * expected["packing"]["mapped_bytes"]
+
+
+def test_memory_of_compiling_a_gguf_comes_true(tmp_path: Path) -> None:
+    expected = plan(GGUF, "--no-probe")["compiling"]
+    peak = peak_of_compiling(tmp_path / "log", GGUF, "--cache-dir", tmp_path / "cache")
+    assert peak == pytest.approx(expected["peak_bytes"], rel=0.15), expected
 
 
 def test_speed_is_measured_on_layers_of_the_model() -> None:

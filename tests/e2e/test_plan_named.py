@@ -75,7 +75,7 @@ def test_what_does_not_fit_is_refused_before_a_weight_is_fetched(
 
 
 @pytest.mark.parametrize("flags,says", [
-    (("--tp", "7"), "use tp1, tp2, tp4 or tp8"),
+    (("--tp", "7"), "use tp1 or tp2 or tp4 or tp8"),
     (("--quantize", "q5_9"), 'quantize "q5_9" is not known'),
     (("--compile-target", "tpu"), 'target "tpu" is not built in'),
     (("--max-seq-len", "200000"), "200000 is more than the model's 131072"),
