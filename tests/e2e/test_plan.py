@@ -110,7 +110,7 @@ def test_a_405b_of_patterns_is_compiled_sharded_inspected_and_planned(tmp_path: 
     assert b"shard.7" in done.stdout
 
     flags = ("--no-probe", "--max-seq-len", "8192", "--device-memory", "192Gi")
-    of_bundle, of_source = plan(bundle, *flags), plan(repository, *flags, "--tp", "8")
+    of_bundle, of_source = plan(bundle, *flags), plan(repository, *flags)
     for facts in (of_bundle, of_source):
         assert facts["parameters"] / 1e9 == pytest.approx(405.85, rel=1e-3)
         assert facts["memory"]["weights_bytes"] == pytest.approx(2 * facts["parameters"], rel=1e-3)
