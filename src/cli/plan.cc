@@ -60,6 +60,7 @@ struct Plan {
   int64_t sequences = 1;
   int64_t prompt = 0;
   uint64_t device_memory = 0;
+  bool is_for_devices = false;  // Their memory was said.
 
   uint64_t positions() const { return static_cast<uint64_t>(facts.context * sequences); }
   uint64_t total() const { return memory.WithKv(positions()); }
@@ -95,6 +96,7 @@ Result<Plan> MakePlan(const Options& options) {
   plan.available = topology.memory_available;
   plan.machine_memory = topology.memory_bytes;
   plan.device_memory = options.device_memory.value_or(plan.available);
+  plan.is_for_devices = options.device_memory.has_value();
   if (options.no_probe) return plan;
   TESSERA_ASSIGN_OR_RETURN(plan.mapping_rate, runtime::MeasureMapping(plan.threads));
   plan.disk_rate = runtime::MeasureDisk(plan.facts.largest_file);
@@ -115,8 +117,34 @@ int64_t LeastRanks(const Plan& plan) {
   return 0;
 }
 
+/// Weights as they are, or the best format, over the fewest devices.
+std::string RecommendForDevices(const Plan& plan) {
+  const std::string memory = HumanBytes(plan.device_memory);
+  if (const int64_t least = LeastRanks(plan); least > 0) {
+    const auto rank = std::ranges::find(plan.ranks, least, &RankBytes::ranks);
+    return fmt::format("--tp {}: {} of the {} of {}", least, HumanBytes(plan.OfRank(*rank)), memory,
+                       least == 1 ? "the device" : "each device");
+  }
+  RankBytes smallest = plan.ranks.back();
+  for (const FormatChoice& choice : plan.facts.formats) {
+    if (choice.weight_bytes >= plan.memory.weights) continue;
+    for (RankBytes rank : plan.ranks) {
+      rank.weights = WeightsOfRank(choice.weight_bytes, choice.replicated_bytes, rank.ranks);
+      if (plan.OfRank(rank) <= plan.device_memory)
+        return fmt::format("--quantize {} --tp {}: {} of the {} of each device", choice.quantize,
+                           rank.ranks, HumanBytes(plan.OfRank(rank)), memory);
+      smallest = rank;
+    }
+  }
+  return fmt::format(
+      "devices with more memory, fewer sequences or a shorter context: of tp{} a rank still needs "
+      "{} of {} a device",
+      smallest.ranks, HumanBytes(plan.OfRank(smallest)), memory);
+}
+
 /// One sentence.
 std::string Recommendation(const Plan& plan) {
+  if (plan.is_for_devices) return RecommendForDevices(plan);
   if (plan.fits()) {
     const std::string_view kept = plan.facts.is_bundle ? "the bundle" : "the model";
     return fmt::format("{} fits as it is: {} of {} available", kept, HumanBytes(plan.total()),
@@ -132,6 +160,10 @@ std::string Recommendation(const Plan& plan) {
                           sizes, plan.memory.kv_per_token * plan.positions(), plan.machine_memory);
   if (choice.has_value() && choice->quantize != "none")
     return fmt::format("--quantize {}: {}", choice->quantize, choice->reason);
+  const uint64_t sequences =
+      plan.memory.PositionsIn(plan.available) / static_cast<uint64_t>(plan.facts.context);
+  if (sequences > 0)  // Fewer than asked for: otherwise it had fitted.
+    return fmt::format("fewer sequences: KV for {} of {} fits", sequences, plan.facts.context);
   const Status status =
       CheckFits(plan.facts, plan.memory, plan.kv_type, plan.positions(), plan.available);
   if (!status.ok()) return status.message();

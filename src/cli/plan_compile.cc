@@ -10,9 +10,9 @@ namespace tessera::cli {
 namespace {
 
 // Measured (docs/performance.md, "What plan predicts").
-constexpr uint64_t kCodeBytes = 30'000'000;      // Resident code of the program and its libraries.
-constexpr uint64_t kHeapBytes = 8'000'000;       // Before anything of the model is read.
-constexpr uint64_t kHashingWindow = 25'000'000;  // Of the sources, mapped while they are hashed.
+constexpr uint64_t kCodeBytes = 30'000'000;   // Resident code of the program and its libraries.
+constexpr uint64_t kHeapBytes = 8'000'000;    // Before anything of the model is read.
+constexpr uint64_t kHashingWindow = 2 << 20;  // Of the sources, mapped while they are hashed.
 /// Making a tokenizer takes so many times its tokenizer.json, or the strings of a GGUF's
 /// vocabulary.
 constexpr uint64_t kPerJsonByte = 31;

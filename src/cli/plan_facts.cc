@@ -126,6 +126,13 @@ std::set<bundle::WeightIndex> ReplicatedWeights(const bundle::Program& program) 
   return whole;
 }
 
+uint64_t ReplicatedBytes(const bundle::Program& program) {
+  uint64_t bytes = 0;
+  for (const bundle::WeightIndex index : ReplicatedWeights(program))
+    bytes += static_cast<uint64_t>(program.weights[static_cast<size_t>(index)].bytes);
+  return bytes;
+}
+
 }  // namespace
 
 Result<PlanFacts> FactsOfSource(const model::ModelSource& source,
@@ -169,7 +176,7 @@ void AddFormats(const model::ModelSource& source, const compiler::CompileOptions
     const uint64_t bytes = WeightBytes(choice->program);
     // Those that are smaller than the ones before.
     if (facts->formats.empty() || bytes < facts->formats.back().weight_bytes)
-      facts->formats.push_back({std::string(name), bytes});
+      facts->formats.push_back({std::string(name), bytes, ReplicatedBytes(choice->program)});
   }
 }
 
@@ -201,19 +208,20 @@ MemoryForecast ForecastMemory(const PlanFacts& facts, kernels::KvType kv_type) {
   return memory;
 }
 
+uint64_t WeightsOfRank(uint64_t weight_bytes, uint64_t replicated_bytes, int64_t ranks) {
+  const auto parts = static_cast<uint64_t>(ranks);
+  return replicated_bytes + (weight_bytes - replicated_bytes + parts - 1) / parts;
+}
+
 std::vector<RankBytes> BytesOfRanks(const PlanFacts& facts, kernels::KvType kv_type) {
   const bundle::Dims& d = facts.program.dims;
-  const std::set<bundle::WeightIndex> whole = ReplicatedWeights(facts.program);
-  uint64_t replicated = 0, shared = 0;
-  for (size_t i = 0; i < facts.program.weights.size(); ++i)
-    (whole.contains(static_cast<bundle::WeightIndex>(i)) ? replicated : shared) +=
-        static_cast<uint64_t>(facts.program.weights[i].bytes);
+  const uint64_t weights = WeightBytes(facts.program);
+  const uint64_t replicated = ReplicatedBytes(facts.program);
   const uint64_t kv = ForecastMemory(facts, kv_type).kv_per_token;
   std::vector<RankBytes> ranks;
   for (int64_t n = 1; n <= std::min(kMaxRanks, d.kv_heads); ++n) {
-    const auto parts = static_cast<uint64_t>(n);
     if (d.kv_heads % n == 0)
-      ranks.push_back({n, replicated + (shared + parts - 1) / parts, kv / parts});
+      ranks.push_back({n, WeightsOfRank(weights, replicated, n), kv / static_cast<uint64_t>(n)});
   }
   return ranks;
 }

@@ -24,6 +24,7 @@ namespace tessera::cli {
 struct FormatChoice {
   std::string quantize;  // As of --quantize.
   uint64_t weight_bytes = 0;
+  uint64_t replicated_bytes = 0;  // Of them, what every rank has whole.
 };
 
 struct PlanFacts {
@@ -94,6 +95,8 @@ struct RankBytes {
   uint64_t weights = 0;
   uint64_t kv_per_token = 0;
 };
+/// Bytes of weights that one of `ranks` holds.
+uint64_t WeightsOfRank(uint64_t weight_bytes, uint64_t replicated_bytes, int64_t ranks);
 /// For every number of ranks up to 8 that divides the KV heads.
 std::vector<RankBytes> BytesOfRanks(const PlanFacts& facts, kernels::KvType kv_type);
 

@@ -103,7 +103,8 @@ Result<std::vector<FileRecord>> HashParameterFiles(const CompileInput& input,
   for (const formats::SourceFile& file : input.source->index.files())
     total += file.mapping->bytes().size();
   for (const formats::SourceFile& file : input.source->index.files()) {
-    constexpr uint64_t kPiece = 16 << 20;
+    constexpr uint64_t kPiece = 2 << 20;  // What is mapped at a time, whatever the file's size.
+    constexpr uint64_t kAhead = 16 << 20;
     const std::string name = EscapeNonUtf8(file.path.filename().string());
     const uint64_t bytes = file.mapping->bytes().size();
     if (auto known = memo.Find(file.path, file.mapping->identity())) {
@@ -114,7 +115,8 @@ Result<std::vector<FileRecord>> HashParameterFiles(const CompileInput& input,
     if (progress) progress({"hashing sources", done, total});
     Sha256 hash;
     for (uint64_t at = 0; at < bytes; at += kPiece) {
-      file.mapping->WillNeed(at + kPiece, kPiece);  // The disk reads while this piece is hashed.
+      // The disk reads while this much is hashed.
+      if (at % kAhead == 0) file.mapping->WillNeed(at + kAhead, kAhead);
       const uint64_t size = std::min(kPiece, bytes - at);
       hash.Update(file.mapping->bytes().subspan(at, size));
       file.mapping->DoneWith(at, size);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <map>
+#include <set>
 
 #include "base/file.h"
 #include "hub/curl_http.h"
@@ -249,11 +250,13 @@ Status Hub::Inspect(const Resolved& resolved, const Selection& selection,
                     const DownloadEvents& events, const InspectFn& inspect,
                     LocalModel* model) const {
   bool lacks_weights = false;
+  std::set<std::filesystem::path> targets;  // Files of the same bytes are one download.
   model->missing = 0;
   for (const RepositoryFile* file : selection.files) {
     const DownloadFile download = ToDownload(resolved, *file);
     if (resolved.cache.HasFile(resolved.listing.commit, *file) || IsComplete(download)) continue;
     lacks_weights = lacks_weights || IsWeights(file->name);
+    if (!targets.insert(download.target).second) continue;
     model->missing += file->bytes - std::min(file->bytes, PartialFile::DiskBytes(download.target));
   }
   if (!lacks_weights || settings_.offline) return {};

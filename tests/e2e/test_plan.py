@@ -180,6 +180,11 @@ def peak_of_compiling(log: Path, *args: str | Path) -> int:
     return peak
 
 
+def check_peak(peak: int, expected: dict[str, Any]) -> None:
+    """A bound: how many pages of a file a fault maps is the page cache's to decide."""
+    assert 0.98 * peak <= expected["peak_bytes"] <= 1.25 * peak + (16 << 20), (peak, expected)
+
+
 @pytest.fixture(scope="module")
 def random_repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("random") / "model"
@@ -195,7 +200,7 @@ def test_memory_of_compiling_comes_true(random_repository: Path, tmp_path: Path,
     expected = plan(random_repository, "--no-probe", *flags)["compiling"]
     peak = peak_of_compiling(tmp_path / "log", random_repository, "--cache-dir", tmp_path / "cache",
                              *flags)
-    assert peak == pytest.approx(expected["peak_bytes"], rel=0.15), expected
+    check_peak(peak, expected)
     if flags[-1:] == ("q4_k",):
         assert expected["certificate"]["mapped_bytes"] > 2 * expected["packing"]["mapped_bytes"]
 
@@ -203,7 +208,7 @@ def test_memory_of_compiling_comes_true(random_repository: Path, tmp_path: Path,
 def test_memory_of_compiling_a_gguf_comes_true(tmp_path: Path) -> None:
     expected = plan(GGUF, "--no-probe")["compiling"]
     peak = peak_of_compiling(tmp_path / "log", GGUF, "--cache-dir", tmp_path / "cache")
-    assert peak == pytest.approx(expected["peak_bytes"], rel=0.15), expected
+    check_peak(peak, expected)
 
 
 def test_speed_is_measured_on_layers_of_the_model() -> None:
@@ -213,6 +218,25 @@ def test_speed_is_measured_on_layers_of_the_model() -> None:
     assert predicted["prefill_tokens_per_second"] == pytest.approx(64 / predicted["ttft_seconds"])
     assert predicted["decode_tokens_per_second"] > 0
     assert "decode_tokens_per_second" not in plan(GGUF, "--no-probe")["predicted"]
+
+
+@pytest.mark.parametrize("size,device,begins", [
+    ("8B", "80G", "--tp 1: "), ("70B", "80G", "--tp 2: "), ("70B", "16G", "--quantize q8_0 --tp 8"),
+    ("405B", "40G", "--quantize q4_k --tp 8: "), ("405B", "4G", "devices with more memory, ")])
+def test_ranks_are_recommended_for_devices(tmp_path: Path, size: str, device: str,
+                                           begins: str) -> None:
+    model = llama_repository(tmp_path / size, size)
+    facts = plan(model, "--no-probe", "--max-seq-len", "8192", "--device-memory", device)
+    assert facts["recommendation"].startswith(begins), facts["recommendation"]
+    if facts["minimum_tp"]:
+        assert begins.startswith(f"--tp {facts['minimum_tp']}:")
+
+
+def test_a_bundle_that_does_not_fit_is_planned(cache: Path) -> None:
+    bundle = tessera("compile", GGUF, "--cache-dir", cache).stdout.decode().strip()
+    facts = plan(bundle, "--no-probe", "--sequences", str(1 << 20))
+    assert not facts["fits"] and 0 < facts["fit"]["sequences"] < 1 << 20
+    assert facts["recommendation"].startswith("fewer sequences: KV for ")
 
 
 def test_the_table_names_what_json_has() -> None:

@@ -265,7 +265,10 @@ ArchiveNeeds NeedsOfPiece(const bundle::Weight& weight, const Recipe& recipe,
   const uint64_t converted = packed ? kernels::kGroupRows * row_bytes : 0;
   const uint64_t floats = static_cast<uint64_t>(weight.k) * sizeof(float);
   needs.buffers = kPiecesAhead * rows * row_bytes + converted + floats;
-  needs.mapped = rows * source_row;
+  // Of each source its rows, and of the folios at both ends what is mapped with them: a half each
+  // (MappedFile::DoneWith).
+  constexpr uint64_t kLargestFolio = 2 << 20;
+  needs.mapped = rows * source_row + kLargestFolio * recipe.sources.size();
   return needs;
 }
 
