@@ -81,34 +81,15 @@ TEST(File, MapsReadsAndReplacesAtomically) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(dir.path()), {}), 1);
 }
 
-TEST(File, DraftsAreNobodyElsesAndWhereTheyAreAskedFor) {
+TEST(File, DraftsAreWhereTheyAreAskedFor) {
   testing::TempDir dir;
   const auto path = dir.path() / "name";
-  EXPECT_NE(DraftPath(path, "new"), DraftPath(path, "new"));
-  EXPECT_EQ(DraftPath(path, "new").parent_path(), dir.path());
-  EXPECT_TRUE(DraftPath(path, "new").filename().native().starts_with(".name.new."));
   ASSERT_TRUE(std::filesystem::create_directory(dir.path() / "drafts"));
   ASSERT_TRUE(WriteFileAtomic(path, "text", dir.path() / "drafts").ok());
   EXPECT_EQ(testing::ReadAll(path), "text");
   EXPECT_FALSE(WriteFileAtomic(path, "other", dir.path() / "absent").ok())
       << "written there and nowhere else";
   EXPECT_EQ(testing::ReadAll(path), "text");
-}
-
-TEST(File, IsRemovedAtOnceWithWhatEarlierRemovalsLeft) {
-  testing::TempDir dir;
-  const auto path = dir.path() / "folder";
-  std::filesystem::create_directories(path / "inner");
-  const std::filesystem::path left = DraftPath(path, "old");
-  std::filesystem::create_directories(left / "inner");
-  const std::filesystem::path other = DraftPath(dir.path() / "folder2", "old");
-  std::filesystem::create_directories(other);
-  ASSERT_TRUE(WriteFileAtomic(path / "inner/file", "x").ok());
-  EXPECT_TRUE(RemoveAtOnce(path).ok());
-  EXPECT_FALSE(IsPresent(path));
-  EXPECT_FALSE(IsPresent(left));
-  EXPECT_TRUE(IsPresent(other)) << "somebody else's";
-  EXPECT_EQ(RemoveAtOnce(path).code(), Code::kNotFound);
 }
 
 TEST(File, ErrorsNameThePath) {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "base/random.h"
+#include "base/draft.h"
 
 namespace tessera {
 namespace {
@@ -241,45 +241,13 @@ Status FileWriter::Finish() {
 
 Status WriteFileAtomic(const std::filesystem::path& path, std::string_view bytes,
                        const std::filesystem::path& drafts) {
-  const std::filesystem::path temporary =
-      DraftPath(drafts.empty() ? path : drafts / path.filename(), "tmp");
-  Status status = [&]() -> Status {
-    TESSERA_ASSIGN_OR_RETURN(auto writer, FileWriter::Create(temporary));
-    TESSERA_RETURN_IF_ERROR(writer->Append(AsBytes(bytes)));
-    TESSERA_RETURN_IF_ERROR(writer->Finish());
-    if (::rename(temporary.c_str(), path.c_str()) != 0)
-      return ErrnoStatus(errno, "renaming to", path);
-    return SyncDirectory(path.has_parent_path() ? path.parent_path() : ".");
-  }();
-  if (!status.ok()) ::unlink(temporary.c_str());
-  return status;
-}
-
-std::filesystem::path DraftPath(const std::filesystem::path& path, std::string_view purpose) {
-  return path.parent_path() /
-         fmt::format(".{}.{}.{:016x}", path.filename().string(), purpose, SystemRandom64());
-}
-
-void RemoveDrafts(const std::filesystem::path& path, std::string_view purpose) {
-  const std::string prefix = fmt::format(".{}.{}.", path.filename().string(), purpose);
-  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
-  std::vector<std::filesystem::path> stale;
-  std::error_code error;
-  for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end;
-       it.increment(error))
-    if (it->path().filename().native().starts_with(prefix)) stale.push_back(it->path());
-  for (const std::filesystem::path& one : stale) std::filesystem::remove_all(one, error);
-}
-
-Status RemoveAtOnce(const std::filesystem::path& path) {
-  constexpr std::string_view kPurpose = "old";
-  const std::filesystem::path away = DraftPath(path, kPurpose);
-  if (::rename(path.c_str(), away.c_str()) != 0) return ErrnoStatus(errno, "removing", path);
-  std::error_code error;
-  std::filesystem::remove_all(away, error);
-  if (error) return ErrnoStatus(error.value(), "removing", away);
-  RemoveDrafts(path, kPurpose);
-  return {};
+  TESSERA_ASSIGN_OR_RETURN(Draft draft,
+                           Draft::File(drafts.empty() ? path : drafts / path.filename()));
+  TESSERA_ASSIGN_OR_RETURN(const auto writer, FileWriter::Create(draft.path()));
+  TESSERA_RETURN_IF_ERROR(writer->Append(AsBytes(bytes)));
+  TESSERA_RETURN_IF_ERROR(writer->Finish());
+  TESSERA_RETURN_IF_ERROR(draft.MoveTo(path));
+  return SyncDirectory(path.has_parent_path() ? path.parent_path() : ".");
 }
 
 Result<uint64_t> FreeDiskBytes(const std::filesystem::path& folder) {

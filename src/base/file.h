@@ -75,25 +75,12 @@ bool IsPresent(const std::filesystem::path& path);
 /// The whole file as text. kResourceExhausted if it is larger than `max_bytes`.
 Result<std::string> ReadFile(const std::filesystem::path& path, uint64_t max_bytes);
 
-/// Writes to a temporary file, fsyncs, renames: readers see the old bytes or all of the new ones.
-/// kResourceExhausted on a full disk (nothing is left behind). The temporary file is beside `path`,
-/// or in `drafts`, a folder of the same file system, where listings of the folder must not show
+/// Writes to a Draft (draft.h), fsyncs, renames: readers see the old bytes or all of the new ones.
+/// kResourceExhausted on a full disk (nothing is left behind). The draft is beside `path`, or in
+/// `drafts`, a folder of the same file system, where listings of the folder must not show
 /// what a killed process left.
 Status WriteFileAtomic(const std::filesystem::path& path, std::string_view bytes,
                        const std::filesystem::path& drafts = {});
-
-/// ".<name>.<purpose>.<16 hex digits>" beside `path`: a name that nobody else uses, also not a
-/// process with the same id in another container that shares the disk.
-std::filesystem::path DraftPath(const std::filesystem::path& path, std::string_view purpose);
-
-/// Removes what processes that died left under DraftPath(path, purpose). Best effort: what cannot
-/// be removed only costs disk space. Requires that no living process makes such drafts now.
-void RemoveDrafts(const std::filesystem::path& path, std::string_view purpose);
-
-/// Removes a file or a folder with all in it, in one step for everybody else: it is renamed out of
-/// sight first, and who has it open or mapped keeps it. A crash on the way costs disk space until
-/// the same is removed again.
-Status RemoveAtOnce(const std::filesystem::path& path);
 
 /// What an ordinary user may still write to the file system of `folder`, which exists.
 Result<uint64_t> FreeDiskBytes(const std::filesystem::path& folder);

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <string>
 #include <system_error>
-#include <utility>
 
+#include "base/draft.h"
 #include "base/file.h"
 #include "bundle/manifest.h"
 
@@ -69,60 +69,6 @@ Status CopyFile(const fs::path& from, const fs::path& to) {
   return writer->Finish();
 }
 
-/// A folder that this process makes and, unless released, removes again.
-class OwnFolder {
- public:
-  static Result<OwnFolder> Make(const fs::path& path) {
-    std::error_code error;
-    const bool made = fs::create_directory(path, error);
-    if (error) return Fail(ErrnoStatus(error.value(), "making the folder", path));
-    if (!made) return Fail(InTheWay(path, "a copy is to be made there"));
-    return OwnFolder(path);
-  }
-  OwnFolder(OwnFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
-  OwnFolder& operator=(OwnFolder&&) = delete;
-  ~OwnFolder() {
-    std::error_code error;  // What cannot be removed only costs disk space.
-    if (!path_.empty()) fs::remove_all(path_, error);
-  }
-  const fs::path& path() const { return path_; }
-  void Release() { path_.clear(); }
-
- private:
-  explicit OwnFolder(fs::path path) : path_(std::move(path)) {}
-  fs::path path_;
-};
-
-Status Rename(const fs::path& from, const fs::path& to) {
-  std::error_code error;
-  fs::rename(from, to, error);
-  return error ? ErrnoStatus(error.value(), fmt::format("renaming {} to", from.string()), to)
-               : Status();
-}
-
-/// `folder` becomes `target`; what was there goes only when it has.
-Status Swap(OwnFolder* folder, const fs::path& target) {
-  std::error_code error;
-  if (!fs::exists(target, error)) {
-    TESSERA_RETURN_IF_ERROR(Rename(folder->path(), target));
-    folder->Release();
-    return SyncDirectory(target.parent_path());
-  }
-  TESSERA_ASSIGN_OR_RETURN(OwnFolder aside, OwnFolder::Make(DraftPath(target, "old")));
-  TESSERA_RETURN_IF_ERROR(Rename(target, aside.path()));  // Over the empty folder: one step.
-  if (Status status = Rename(folder->path(), target); !status.ok()) {
-    // Back with the old one; where even that fails it must not be removed with `aside`.
-    const Status back = Rename(aside.path(), target);
-    const std::string place = aside.path().string();
-    aside.Release();
-    return back.ok()
-               ? status
-               : std::move(status).WithContext(fmt::format("the old bundle is now {}", place));
-  }
-  folder->Release();
-  return SyncDirectory(target.parent_path());
-}
-
 }  // namespace
 
 Status CheckExportTarget(const fs::path& target) {
@@ -142,13 +88,14 @@ Status Export(const fs::path& bundle, const fs::path& target) {
   std::error_code error;
   fs::create_directories(place.parent_path(), error);
   if (error) return ErrnoStatus(error.value(), "making the folder", place.parent_path());
-  TESSERA_ASSIGN_OR_RETURN(OwnFolder folder, OwnFolder::Make(DraftPath(place, "new")));
+  TESSERA_ASSIGN_OR_RETURN(Draft folder, Draft::Folder(place));
   for (const FileRecord& file : manifest.files)
     TESSERA_RETURN_IF_ERROR(CopyFile(source / file.name, folder.path() / file.name));
   TESSERA_RETURN_IF_ERROR(CopyFile(source / kManifestFile, folder.path() / kManifestFile));
   TESSERA_RETURN_IF_ERROR(SyncDirectory(folder.path()));
   TESSERA_RETURN_IF_ERROR(CheckReplaceable(place));  // Copying took a while.
-  return Swap(&folder, place);
+  TESSERA_RETURN_IF_ERROR(folder.MoveTo(place));
+  return SyncDirectory(place.parent_path());
 }
 
 }  // namespace tessera::bundle

@@ -13,8 +13,8 @@ namespace tessera::bundle {
 
 /// Copies the files that the manifest of `bundle` names to `target`: into a new folder beside it,
 /// every file and the folder synced, then renamed into place. `target` may be absent, an empty
-/// folder, or a bundle that holds nothing else: that one is moved aside, and removed only when the
-/// new one is in its place.
+/// folder, or a bundle that holds nothing else: that one is removed when the new one is in its
+/// place.
 ///
 /// kInvalidArgument: `target` is the bundle itself or lies inside it. kAlreadyExists: something
 /// else is at `target`, named; it is not touched. kNotFound, kDataLoss: `bundle` is no whole

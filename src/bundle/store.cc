@@ -21,10 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Purposes of DraftPath: a bundle on its way in, and one on its way out.
-constexpr std::string_view kNewFolder = "new";
-constexpr std::string_view kOldFolder = "old";
-
 Status MakeFolders(const fs::path& path) {
   std::error_code error;
   fs::create_directories(path, error);
@@ -36,12 +32,6 @@ std::string SourcesText(const std::vector<FileRecord>& sources) {
   std::string text;
   for (const FileRecord& source : sources) text += source.sha256 + "\n";
   return text;
-}
-
-/// What writers of `target` leave when they die. Requires its lock.
-void RemoveLeftovers(const fs::path& target) {
-  RemoveDrafts(target, kNewFolder);
-  RemoveDrafts(target, kOldFolder);
 }
 
 }  // namespace
@@ -143,18 +133,8 @@ BundleLock::~BundleLock() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-BundleDraft::BundleDraft(BundleDraft&& other) noexcept
-    : temporary_(std::exchange(other.temporary_, {})),
-      target_(std::move(other.target_)),
-      files_(std::move(other.files_)) {}
-
-BundleDraft::~BundleDraft() {
-  std::error_code error;
-  if (!temporary_.empty()) fs::remove_all(temporary_, error);
-}
-
 Status BundleDraft::AddFile(std::string_view name, std::string_view contents) {
-  TESSERA_ASSIGN_OR_RETURN(auto writer, FileWriter::Create(temporary_ / name));
+  TESSERA_ASSIGN_OR_RETURN(auto writer, FileWriter::Create(folder() / name));
   TESSERA_RETURN_IF_ERROR(writer->Append(AsBytes(contents)));
   TESSERA_RETURN_IF_ERROR(writer->Finish());
   Record({std::string(name), contents.size(), Sha256Hex(AsBytes(contents))});
@@ -173,7 +153,7 @@ void BundleDraft::Record(FileRecord file) {
 }
 
 Status BundleDraft::Link(const fs::path& from, const FileRecord& file) {
-  const fs::path to = temporary_ / file.name;
+  const fs::path to = folder() / file.name;
   std::error_code error;
   fs::create_hard_link(from / file.name, to, error);
   // Another file system, or one without links, or with no more for this file.
@@ -184,7 +164,7 @@ Status BundleDraft::Link(const fs::path& from, const FileRecord& file) {
 }
 
 Result<fs::path> BundleDraft::Publish(Manifest manifest) && {
-  TESSERA_CHECK(!temporary_.empty());
+  TESSERA_CHECK(!folder().empty());
   std::sort(files_.begin(), files_.end(),
             [](const FileRecord& a, const FileRecord& b) { return a.name < b.name; });
   manifest.files = std::move(files_);
@@ -192,19 +172,10 @@ Result<fs::path> BundleDraft::Publish(Manifest manifest) && {
   // Never a bundle that nobody can open: a name that is no UTF-8 text, a number beyond its limit.
   const Result<Manifest> read_back = ReadManifest(text, kManifestFile);
   if (!read_back.has_value()) return Fail(read_back.error().WithContext("writing a bundle"));
-  TESSERA_RETURN_IF_ERROR(WriteFileAtomic(temporary_ / kManifestFile, text));
-  TESSERA_RETURN_IF_ERROR(SyncDirectory(temporary_));
-  const fs::path parent = target_.parent_path();
-  std::error_code error;
-  if (fs::exists(target_, error)) {
-    fs::rename(target_, DraftPath(target_, kOldFolder), error);
-    if (error) return Fail(ErrnoStatus(error.value(), "moving aside", target_));
-  }
-  fs::rename(temporary_, target_, error);
-  if (error) return Fail(ErrnoStatus(error.value(), "renaming to", target_));
-  temporary_.clear();
-  TESSERA_RETURN_IF_ERROR(SyncDirectory(parent));
-  RemoveLeftovers(target_);
+  TESSERA_RETURN_IF_ERROR(WriteFileAtomic(folder() / kManifestFile, text));
+  TESSERA_RETURN_IF_ERROR(SyncDirectory(folder()));
+  TESSERA_RETURN_IF_ERROR(draft_.MoveTo(target_));
+  TESSERA_RETURN_IF_ERROR(SyncDirectory(target_.parent_path()));
   return target_;
 }
 
@@ -277,10 +248,8 @@ std::optional<Manifest> Store::NewestSibling(const BundleId& id) const {
 
 Result<BundleDraft> Store::NewDraft(const BundleLock& lock) const {
   TESSERA_CHECK(lock.fd_ >= 0);
-  RemoveLeftovers(lock.folder_);
-  const fs::path temporary = DraftPath(lock.folder_, kNewFolder);
-  TESSERA_RETURN_IF_ERROR(MakeFolders(temporary));
-  return BundleDraft(temporary, lock.folder_);
+  TESSERA_ASSIGN_OR_RETURN(Draft draft, Draft::Folder(lock.folder_));
+  return BundleDraft(std::move(draft), lock.folder_);
 }
 
 }  // namespace tessera::bundle

@@ -17,8 +17,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "base/draft.h"
 #include "base/status.h"
 #include "bundle/manifest.h"
 
@@ -74,14 +76,10 @@ class BundleLock {
 /// A bundle being written. Dying without Publish() removes it.
 class BundleDraft {
  public:
-  BundleDraft(BundleDraft&& other) noexcept;
-  BundleDraft& operator=(BundleDraft&&) = delete;
-  ~BundleDraft();
-
   /// What was recorded; null when there is no such file.
   const FileRecord* FindFile(std::string_view name) const;
   /// Where files go; the writer of model.irpa streams into it.
-  const std::filesystem::path& folder() const { return temporary_; }
+  const std::filesystem::path& folder() const { return draft_.path(); }
   /// Writes a small file, synced, and records its hash.
   Status AddFile(std::string_view name, std::string_view contents);
   /// Records a file that was written and synced by somebody else.
@@ -95,9 +93,9 @@ class BundleDraft {
 
  private:
   friend class Store;
-  BundleDraft(std::filesystem::path temporary, std::filesystem::path target)
-      : temporary_(std::move(temporary)), target_(std::move(target)) {}
-  std::filesystem::path temporary_;  // Empty after moving from or publishing.
+  BundleDraft(Draft draft, std::filesystem::path target)
+      : draft_(std::move(draft)), target_(std::move(target)) {}
+  Draft draft_;
   std::filesystem::path target_;
   std::vector<FileRecord> files_;
 };
@@ -128,7 +126,7 @@ class Store {
   /// tokenizer are those of `id`; may be the one of `id` itself.
   std::optional<Exported> FindExport(const BundleId& id) const;
 
-  /// Removes what dead writers of this key left behind.
+  /// Removes what dead writers of this model left behind.
   Result<BundleDraft> NewDraft(const BundleLock& lock) const;
 
  private:

@@ -166,7 +166,8 @@ TEST_F(StoreTest, AnAbandonedDraftLeavesNothing) {
 TEST_F(StoreTest, RemovesWhatADeadWriterLeft) {
   MustEnsure(SampleId());
   const fs::path folder = store_.FolderOf(SampleId());
-  const fs::path stale = folder.parent_path() / ("." + folder.filename().string() + ".new.1");
+  const fs::path stale =
+      folder.parent_path() / ("." + folder.filename().string() + ".draft.0123456789abcdef");
   fs::create_directories(stale / "x");
   auto lock = store_.Lock(SampleId());
   ASSERT_TRUE(lock.has_value());

@@ -16,6 +16,7 @@
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 
+#include "base/draft.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "hub/cache_pack.h"

@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 
+#include "base/draft.h"
 #include "base/file.h"
 #include "bundle/bundle.h"
 #include "hub/file_lock.h"
@@ -134,26 +134,17 @@ Result<size_t> ImportBundle(hub::PackReader& reader, size_t first, const fs::pat
         fmt::format("{}/{} is being made by another process: import again when it is done",
                     bundle.model, bundle.folder)));
   if (IsPresent(target)) return pass_over();  // Since we looked.
-  RemoveDrafts(target, "new");
-  const fs::path draft = DraftPath(target, "new");
-  const auto take = [&]() -> Status {
-    TESSERA_RETURN_IF_ERROR(MakeFolder(draft));
-    for (size_t i = 0; i < count; ++i) {
-      TESSERA_ASSIGN_OR_RETURN(const auto writer,
-                               FileWriter::Create(draft / Split(entries[first + i].path).file));
-      TESSERA_RETURN_IF_ERROR(reader.Next([&](ByteSpan bytes) { return writer->Append(bytes); }));
-      TESSERA_RETURN_IF_ERROR(writer->Finish());
-    }
-    TESSERA_RETURN_IF_ERROR(CheckDraft(draft));
-    TESSERA_RETURN_IF_ERROR(SyncDirectory(draft));
-    if (::rename(draft.c_str(), target.c_str()) != 0)
-      return ErrnoStatus(errno, "renaming to", target);
-    return SyncDirectory(model);
-  };
-  Status status = take();
-  std::error_code ignored;
-  fs::remove_all(draft, ignored);
-  if (!status.ok()) return Fail(std::move(status));
+  TESSERA_ASSIGN_OR_RETURN(Draft draft, Draft::Folder(target));
+  for (size_t i = 0; i < count; ++i) {
+    TESSERA_ASSIGN_OR_RETURN(
+        const auto writer, FileWriter::Create(draft.path() / Split(entries[first + i].path).file));
+    TESSERA_RETURN_IF_ERROR(reader.Next([&](ByteSpan bytes) { return writer->Append(bytes); }));
+    TESSERA_RETURN_IF_ERROR(writer->Finish());
+  }
+  TESSERA_RETURN_IF_ERROR(CheckDraft(draft.path()));
+  TESSERA_RETURN_IF_ERROR(SyncDirectory(draft.path()));
+  TESSERA_RETURN_IF_ERROR(draft.MoveTo(target));
+  TESSERA_RETURN_IF_ERROR(SyncDirectory(model));
   return count;
 }
 

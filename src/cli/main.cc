@@ -27,6 +27,7 @@
 #include "cli/verbs.h"
 
 #include "base/check.h"
+#include "base/draft.h"
 #include "base/log.h"
 #include "base/mapping_guard.h"
 #include "formats/printable.h"
@@ -116,6 +117,7 @@ int Main(int argc, char** argv) {
   LimitKeptMemory();
   ReserveStandardStreams();
   InstallMappingGuard();
+  InstallDraftGuard();
   // A client or pipe that goes away is an error of that write, not the end of the process.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ,

@@ -13,9 +13,18 @@
 #include "cli/verbs.h"
 
 #include "base/json.h"
+#include "base/utf8.h"
+#include "formats/open.h"
 
 namespace tessera::cli {
 namespace {
+
+/// A path is printed only if other verbs would take it; what was downloaded is a model already.
+Status CheckPath(const ResolvedModel& model) {
+  const bool is_path = model.repository == EscapeNonUtf8(model.path);
+  if (!is_path || model.kind == ModelKind::kBundle) return {};
+  return StatusOf(formats::Open(model.path));
+}
 
 struct Options {
   std::string model;
@@ -29,6 +38,7 @@ Status Pull(const Options& options) {
   const ModelNeed need = options.headers ? ModelNeed::kHeaders : ModelNeed::kWeights;
   TESSERA_ASSIGN_OR_RETURN(const ResolvedModel model,
                            ResolveModel(options.model, options.hub, options.cache_dir, need));
+  TESSERA_RETURN_IF_ERROR(CheckPath(model));
   if (!options.json) {
     fmt::print("{}\n", model.path);
     return {};

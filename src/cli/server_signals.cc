@@ -10,9 +10,18 @@
 #include <mutex>
 #include <utility>
 
+#include "base/draft.h"
 #include "base/thread.h"
 
 namespace tessera::cli {
+namespace {
+
+[[noreturn]] void EndProcess(int code) {
+  RemoveOwnDrafts();
+  ::_exit(code);
+}
+
+}  // namespace
 
 struct ServerSignals::State {
   void Hangup() {
@@ -46,10 +55,8 @@ Status ServerSignals::Start() {
                                  state->Hangup();
                                  continue;
                                }
-                               // Bundles appear by a rename, so nothing half-made can be left
-                               // behind.
-                               if (!state->is_serving) ::_exit(128 + signal);
-                               if (!std::exchange(is_first, false)) ::_exit(1);
+                               if (!state->is_serving) EndProcess(128 + signal);
+                               if (!std::exchange(is_first, false)) EndProcess(1);
                                state->first.set_value(signal);
                              }
                            }));

@@ -2,11 +2,11 @@
 #include "hub/cache_pack.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <set>
 
+#include "base/draft.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "hub/limits.h"
@@ -137,24 +137,18 @@ Status RepositoryImport::Take(PackReader& reader, const PackEntry& entry) {
   std::error_code error;
   std::filesystem::create_directories(target.parent_path(), error);
   if (error) return ErrnoStatus(error.value(), "making", target.parent_path());
-  const std::filesystem::path draft = DraftPath(target, "import");
-  const auto write = [&]() -> Status {
-    TESSERA_ASSIGN_OR_RETURN(const auto writer, FileWriter::Create(draft));
-    TESSERA_RETURN_IF_ERROR(reader.Next([&](ByteSpan bytes) { return writer->Append(bytes); }));
-    TESSERA_RETURN_IF_ERROR(writer->Finish());
-    if (file->sha256.empty() && !IsPlainRepository(repository_)) {
-      TESSERA_ASSIGN_OR_RETURN(const auto mapping, MappedFile::Open(draft));
-      if (GitBlobHex(mapping->bytes()) != blob)
-        return DataLoss(
-            fmt::format("the pack's entry {} has another hash than its name", entry.path));
-    }
-    if (::rename(draft.c_str(), target.c_str()) != 0)
-      return ErrnoStatus(errno, "renaming to", target);
-    return SyncDirectory(target.parent_path());
-  };
-  Status status = write();
-  if (!status.ok()) (void)::unlink(draft.c_str());
-  return status;
+  TESSERA_ASSIGN_OR_RETURN(Draft draft, Draft::File(target));
+  TESSERA_ASSIGN_OR_RETURN(const auto writer, FileWriter::Create(draft.path()));
+  TESSERA_RETURN_IF_ERROR(reader.Next([&](ByteSpan bytes) { return writer->Append(bytes); }));
+  TESSERA_RETURN_IF_ERROR(writer->Finish());
+  if (file->sha256.empty() && !IsPlainRepository(repository_)) {
+    TESSERA_ASSIGN_OR_RETURN(const auto mapping, MappedFile::Open(draft.path()));
+    if (GitBlobHex(mapping->bytes()) != blob)
+      return DataLoss(
+          fmt::format("the pack's entry {} has another hash than its name", entry.path));
+  }
+  TESSERA_RETURN_IF_ERROR(draft.MoveTo(target));
+  return SyncDirectory(target.parent_path());
 }
 
 Status RepositoryImport::Finish(bool replace, std::vector<std::string>* kept) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "base/draft.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "hub/file_lock.h"

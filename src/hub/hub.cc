@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <map>
 #include <set>
 
+#include "base/draft.h"
 #include "base/file.h"
 #include "hub/curl_http.h"
 #include "hub/headers.h"
@@ -361,22 +361,17 @@ Status Hub::MakeHeaders(const Resolved& resolved, const Selection& selection,
       small.push_back(file);
   }
   TESSERA_RETURN_IF_ERROR(Get(resolved, small, events, model));
-  const std::filesystem::path draft = DraftPath(folder, "tmp");
-  const auto fill = [&]() -> Status {
-    for (const RepositoryFile* file : small)
-      TESSERA_RETURN_IF_ERROR(resolved.cache.LinkInto(draft, *file));
-    TESSERA_ASSIGN_OR_RETURN(const uint64_t fetched,
-                             FetchHeaders(weights, draft, settings_, http_));
-    model->fetched += fetched;
-    // Another process may have made the same meanwhile, and its folder is as good.
-    if (::rename(draft.c_str(), folder.c_str()) != 0 && !HasAll(folder, selection))
-      return ErrnoStatus(errno, "renaming to", folder);
-    return {};
-  };
-  const Status status = fill();
-  std::error_code ignored;
-  std::filesystem::remove_all(draft, ignored);
-  return status;
+  std::error_code error;
+  std::filesystem::create_directories(folder.parent_path(), error);
+  if (error) return ErrnoStatus(error.value(), "making", folder.parent_path());
+  TESSERA_ASSIGN_OR_RETURN(Draft draft, Draft::Folder(folder));
+  for (const RepositoryFile* file : small)
+    TESSERA_RETURN_IF_ERROR(resolved.cache.LinkInto(draft.path(), *file));
+  TESSERA_ASSIGN_OR_RETURN(const uint64_t fetched,
+                           FetchHeaders(weights, draft.path(), settings_, http_));
+  model->fetched += fetched;
+  // Over the same of another process that came meanwhile: that is as good.
+  return draft.MoveTo(folder);
 }
 
 Result<LocalModel> Hub::Pull(const RepositoryName& name, const DownloadEvents& events,

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "base/check.h"
+#include "base/draft.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "hub/limits.h"
@@ -127,24 +128,19 @@ Status WritePack(std::vector<PackSource> sources, json::Array repositories,
   }
   const std::string list = WritePackManifest(manifest);
   if (list.size() > kMaxListingBytes) return ResourceExhausted("too many files for one pack");
-  const std::filesystem::path draft = DraftPath(target, "tmp");
-  const auto write = [&]() -> Status {
-    TESSERA_ASSIGN_OR_RETURN(const auto writer, FileWriter::Create(draft));
-    TESSERA_RETURN_IF_ERROR(writer->Append(
-        AsBytes(fmt::format("{}{} {}\n", kMagic, list.size(), Sha256Hex(AsBytes(list))))));
-    TESSERA_RETURN_IF_ERROR(writer->Append(AsBytes(list)));
-    uint64_t done = 0;
-    for (const PackSource& source : sources)
-      TESSERA_RETURN_IF_ERROR(Append(*writer, source, &done, total, progress));
-    TESSERA_RETURN_IF_ERROR(writer->Finish());
-    // A link, not a rename: what came there meanwhile is not replaced.
-    if (::link(draft.c_str(), target.c_str()) != 0)
-      return ErrnoStatus(errno, "naming the pack", target);
-    return SyncDirectory(target.has_parent_path() ? target.parent_path() : ".");
-  };
-  Status status = write();
-  (void)::unlink(draft.c_str());
-  return status;
+  TESSERA_ASSIGN_OR_RETURN(const Draft draft, Draft::File(target));
+  TESSERA_ASSIGN_OR_RETURN(const auto writer, FileWriter::Create(draft.path()));
+  TESSERA_RETURN_IF_ERROR(writer->Append(
+      AsBytes(fmt::format("{}{} {}\n", kMagic, list.size(), Sha256Hex(AsBytes(list))))));
+  TESSERA_RETURN_IF_ERROR(writer->Append(AsBytes(list)));
+  uint64_t done = 0;
+  for (const PackSource& source : sources)
+    TESSERA_RETURN_IF_ERROR(Append(*writer, source, &done, total, progress));
+  TESSERA_RETURN_IF_ERROR(writer->Finish());
+  // A link, not a rename: what came there meanwhile is not replaced.
+  if (::link(draft.path().c_str(), target.c_str()) != 0)
+    return ErrnoStatus(errno, "naming the pack", target);
+  return SyncDirectory(target.has_parent_path() ? target.parent_path() : ".");
 }
 
 Result<PackReader> PackReader::Open(const std::filesystem::path& path) {

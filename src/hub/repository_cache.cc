@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <system_error>
 
+#include "base/draft.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "hub/limits.h"
@@ -112,14 +113,12 @@ Status RepositoryCache::LinkInto(const std::filesystem::path& folder,
   TESSERA_RETURN_IF_ERROR(MakeFolder(link.parent_path()));
   // Made elsewhere, so that a crash leaves nothing in the snapshot; a relative link is only text.
   TESSERA_RETURN_IF_ERROR(MakeFolder(folder_ / ".tessera"));
-  const std::filesystem::path temporary = DraftPath(folder_ / ".tessera/link", "tmp");
+  TESSERA_ASSIGN_OR_RETURN(const Draft draft, Draft::Folder(folder_ / ".tessera/link"));
+  const std::filesystem::path temporary = draft.path() / "link";
   if (::symlink(target.c_str(), temporary.c_str()) != 0)
     return ErrnoStatus(errno, "linking", temporary);
-  if (::rename(temporary.c_str(), link.c_str()) != 0) {
-    const Status status = ErrnoStatus(errno, "renaming to", link);
-    (void)::unlink(temporary.c_str());
-    return status;
-  }
+  if (::rename(temporary.c_str(), link.c_str()) != 0)
+    return ErrnoStatus(errno, "renaming to", link);
   return {};
 }
 

@@ -2,13 +2,13 @@
 #include "runtime/speed_probe.h"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <numeric>
 #include <set>
-#include <system_error>
 #include <vector>
 
 #include "base/clock.h"
@@ -128,24 +128,19 @@ int64_t LayersThatFit(const Program& program, uint64_t memory_available) {
   return fits;
 }
 
-/// A file without a name, in the temporary folder.
-class TemporaryFile {
+/// A file in memory, which has no name in any folder and is gone with the process.
+class MemoryFile {
  public:
-  TemporaryFile() {
-    std::error_code error;
-    path_ = fs::temp_directory_path(error) /
-            fmt::format("tessera-probe-{}-{:x}.irpa", ::getpid(), SystemRandom64());
+  MemoryFile() : fd_(::memfd_create("tessera-probe", MFD_CLOEXEC)) {}
+  ~MemoryFile() {
+    if (fd_ >= 0) ::close(fd_);
   }
-  ~TemporaryFile() {
-    std::error_code error;
-    fs::remove(path_, error);
-  }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  const fs::path& path() const { return path_; }
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+  fs::path path() const { return fmt::format("/proc/self/fd/{}", fd_); }
 
  private:
-  fs::path path_;
+  int fd_;  // -1 where the system refuses: using the path says so.
 };
 
 /// An archive of zeros for the program: a file with a hole for data, whose pages are memory once
@@ -183,7 +178,7 @@ Result<double> BestSeconds(int rounds, const Run& run) {
 
 Result<ProgramSpeed> RunOnZeros(const Program& program, int64_t prompt,
                                 const LoadOptions& options) {
-  const TemporaryFile file;
+  const MemoryFile file;
   bundle::Bundle bundle;
   bundle.manifest.target = "cpu";
   bundle.program = program;

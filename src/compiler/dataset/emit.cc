@@ -133,7 +133,8 @@ Result<DatasetReport> EmitDataset(const model::ModelSource& source, const Datase
   for (size_t i = 0; i < emitter.files(); ++i) {
     const fs::path path =
         i == 0 ? options.path : irpa::RankPath(options.path, static_cast<int64_t>(i) - 1);
-    TESSERA_ASSIGN_OR_RETURN(const uint64_t bytes, emitter.Write(i, draft.Add(path)));
+    TESSERA_ASSIGN_OR_RETURN(const fs::path file, draft.Add(path));
+    TESSERA_ASSIGN_OR_RETURN(const uint64_t bytes, emitter.Write(i, file));
     report.files.push_back(path);
     report.bytes += bytes;
   }
