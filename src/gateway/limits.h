@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Bounds of what the gateway takes from outside. A value of n admits n and refuses n + 1.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include "base/clock.h"
+
+namespace tessera::gateway {
+
+// Fields of an endpoint.
+inline constexpr size_t kNameBytesMax = 63;  // A DNS label: it becomes a host name in a cluster.
+inline constexpr size_t kTextBytesMax = 4096;
+inline constexpr size_t kChatTemplateBytesMax = 10000;
+inline constexpr size_t kLabelsMax = 64;
+inline constexpr size_t kLabelBytesMax = 63;
+inline constexpr size_t kMetadataBytesMax = 64 << 10;
+inline constexpr int64_t kWorkersMax = 250;
+inline constexpr int64_t kPerWorkerMax = 1 << 20;
+inline constexpr int64_t kShardsMax = 64;
+inline constexpr int64_t kTimeoutSecondsMax = 43200;
+
+// Requests.
+inline constexpr uint64_t kSpecBytesMax = 1u << 20;  // Body of create and update.
+inline constexpr size_t kUserBytesMax = 256;
+inline constexpr int64_t kPageMax = 10000;  // `limit` of lists.
+
+// The store.
+inline constexpr int64_t kEndpointsMax = 100000;
+inline constexpr int64_t kEventsPerEndpointMax = 1000;  // Older ones go.
+
+}  // namespace tessera::gateway
