@@ -15,6 +15,7 @@
 #include <optional>
 
 #include "cli/environment.h"
+#include "cli/lease.h"
 #include "cli/loaded_model.h"
 #include "cli/server_signals.h"
 #include "cli/terminal.h"
@@ -42,6 +43,8 @@ struct Options {
   LoadOptions load;
   std::string host = "127.0.0.1";
   uint16_t port = 8000;
+  std::optional<int> listen_fd;
+  std::string lease;  // A file that whoever started this process holds a lock on.
   std::vector<std::string> served_names;
   std::vector<std::string> api_keys;
   std::string key_file;
@@ -138,6 +141,7 @@ Result<server::ServiceOptions> MakeServiceOptions(const Options& options) {
   }
   service.http.host = options.host;
   service.http.port = options.port;
+  service.http.listen_fd = options.listen_fd;
   service.http.worker_threads = options.http_threads;
   if (options.tls_certificate.empty() != options.tls_key.empty())
     return Fail(InvalidArgument("--tls-cert and --tls-key are needed together"));
@@ -274,6 +278,7 @@ Status Serve(const Options& options) {
   };
   TESSERA_ASSIGN_OR_RETURN(service, Listen(options, downloads));
   signals.OnHangup([raw = service.get()] { Reload(raw); });
+  if (!options.lease.empty()) TESSERA_RETURN_IF_ERROR(EndWithLease(options.lease));
   Note("listening on {}, loading {}\n", service->address(),
        options.load.parts.any()     ? options.load.parts.program
        : options.load.model.empty() ? options.load.bundle
@@ -328,6 +333,15 @@ void AddServe(CLI::App* app, Context* context) {
   verb->add_option("--port", options->port, "Port to listen on (0 = any free one)")
       ->check(WholeNumber(0, 65535))
       ->capture_default_str();
+  verb->add_option("--listen-fd", options->listen_fd,
+                   "A listening socket that this process inherited, instead of --host and --port")
+      ->check(WholeNumber(3, 1 << 20))
+      ->excludes("--port")
+      ->excludes("--host");
+  verb->add_option("--lease", options->lease,
+                   "Drain and end when nobody has held a lock on this file for 30 seconds: how a "
+                   "gateway's workers outlive its restart but not its end")
+      ->check(PlainText());
   verb->add_option(
           "--served-model-name", options->served_names,
           "What clients name in `model`; the first one is reported (default: the model's own)")

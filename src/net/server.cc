@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/server.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/socket.h>
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
@@ -55,8 +57,39 @@ bool IsLoopback(const asio::ip::address& address) {
   return address.is_loopback();
 }
 
+Status RefuseBeyondLoopback(const ServerOptions& options, const asio::ip::address& address,
+                            const std::string& what) {
+  if (!options.loopback_only || IsLoopback(address)) return {};
+  return FailedPrecondition(
+      fmt::format("{}: other machines can reach {}", what, address.to_string()));
+}
+
+/// The socket of `listen_fd`.
+Result<tcp::acceptor> TakeOver(asio::io_context& context, const ServerOptions& options) {
+  const int fd = *options.listen_fd;
+  const std::string what = fmt::format("listening on descriptor {}", fd);
+  int is_listening = 0, domain = 0;
+  socklen_t size = sizeof is_listening;
+  if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &is_listening, &size) != 0 || is_listening == 0)
+    return Fail(InvalidArgument(what + ": it is no listening socket"));
+  size = sizeof domain;
+  if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) != 0 ||
+      (domain != AF_INET && domain != AF_INET6))
+    return Fail(InvalidArgument(what + ": it is no TCP socket"));
+  fcntl(fd, F_SETFD, FD_CLOEXEC);
+  tcp::acceptor acceptor(context);
+  error_code ec;
+  acceptor.assign(domain == AF_INET6 ? tcp::v6() : tcp::v4(), fd, ec);
+  if (ec) return Fail(ToStatus(ec, what));
+  const tcp::endpoint endpoint = acceptor.local_endpoint(ec);
+  if (ec) return Fail(ToStatus(ec, what));
+  TESSERA_RETURN_IF_ERROR(RefuseBeyondLoopback(options, endpoint.address(), what));
+  return acceptor;
+}
+
 /// Opened, bound and listening.
 Result<tcp::acceptor> Listen(asio::io_context& context, const ServerOptions& options) {
+  if (options.listen_fd.has_value()) return TakeOver(context, options);
   const std::string& host = options.host;
   const uint16_t port = options.port;
   const std::string what = fmt::format("listening on {} port {}", host, port);
@@ -66,9 +99,7 @@ Result<tcp::acceptor> Listen(asio::io_context& context, const ServerOptions& opt
       resolver.resolve(WithoutBrackets(host), std::to_string(port), tcp::resolver::passive, ec);
   if (ec || found.empty()) return Fail(ToStatus(ec, what));
   const tcp::endpoint endpoint = found.begin()->endpoint();
-  if (options.loopback_only && !IsLoopback(endpoint.address()))
-    return Fail(FailedPrecondition(
-        fmt::format("{}: other machines can reach {}", what, endpoint.address().to_string())));
+  TESSERA_RETURN_IF_ERROR(RefuseBeyondLoopback(options, endpoint.address(), what));
   tcp::acceptor acceptor(context);
   if (acceptor.open(endpoint.protocol(), ec); ec) return Fail(ToStatus(ec, what));
   if (acceptor.set_option(tcp::acceptor::reuse_address(true), ec); ec)

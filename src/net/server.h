@@ -30,7 +30,9 @@ namespace tessera::net {
 struct ServerOptions {
   std::string host = "127.0.0.1";  // Name or address, IPv4 or IPv6 (::1 or [::1]).
   uint16_t port = 0;               // 0: any free one, see Server::port().
-  bool loopback_only = false;      // Refuse a host that other machines can reach.
+  /// A bound and listening TCP socket that was inherited, instead of host and port. Taken over.
+  std::optional<int> listen_fd{};
+  bool loopback_only = false;  // Refuse a host that other machines can reach.
   int loop_threads = 2;
   int worker_threads = 4;
   Limits limits{};

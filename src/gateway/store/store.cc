@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -69,15 +68,19 @@ Status MakeFolder(const std::filesystem::path& folder) {
   return {};
 }
 
-/// The lock is released by the kernel when the last descriptor of it is closed.
+/// The kernel releases it when the descriptor is closed, however the process ends. A write lock of
+/// the open file description: workers look whether it is held without taking it (cli/lease.h).
 Result<int> TakeLock(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / kLockFile;
   const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR);
   if (fd < 0) return Fail(ErrnoStatus(errno, "opening", path));
-  if (flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;
+  struct flock lock = {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  if (fcntl(fd, F_OFD_SETLK, &lock) == 0) return fd;
   const int error = errno;
   close(fd);
-  if (error == EWOULDBLOCK)
+  if (error == EAGAIN || error == EACCES)
     return Fail(Unavailable(
         fmt::format("{} belongs to a gateway that is running: stop it, or use another --state-dir",
                     folder.string())));

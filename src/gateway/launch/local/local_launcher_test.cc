@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/launch/local/local_launcher.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+#include <thread>
+
+#include "support/fixtures.h"
+
+namespace tessera::gateway {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::TempDir;
+
+/// A program in place of tessera: what it was given, then what the test asks of it.
+std::filesystem::path Script(const TempDir& dir, std::string_view body) {
+  const std::filesystem::path path = dir.path() / "worker.sh";
+  std::ofstream(path) << "#!/bin/sh\n" << body << "\n";
+  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  return path;
+}
+
+std::unique_ptr<LocalLauncher> Launcher(const TempDir& dir, std::string_view body) {
+  auto launcher = LocalLauncher::Make(
+      {.program = Script(dir, body), .log_dir = dir.path() / "logs", .lease = {}});
+  EXPECT_TRUE(launcher.has_value());
+  return *std::move(launcher);
+}
+
+WorkerOrder Order(std::string id = "wrk_1") {
+  return {.worker_id = std::move(id),
+          .endpoint_id = "end_1",
+          .endpoint_name = "e",
+          .generation = 3,
+          .key = "secret",
+          .arguments = {"MODEL"}};
+}
+
+std::vector<WorkerExit> WaitForExit(LocalLauncher* launcher) {
+  for (int i = 0; i < 1000; ++i) {
+    if (auto exits = launcher->TakeExits(); !exits.empty()) return exits;
+    std::this_thread::sleep_for(milliseconds(10));
+  }
+  return {};
+}
+
+std::string WaitForLog(const LocalLauncher& launcher, std::string_view text) {
+  for (int i = 0; i < 1000; ++i) {
+    std::string log = launcher.ReadLog("wrk_1", 1 << 16).value_or("");
+    if (log.find(text) != std::string::npos) return log;
+    std::this_thread::sleep_for(milliseconds(10));
+  }
+  return "not seen";
+}
+
+TEST(LocalLauncher, GivesAWorkerItsSocketKeyAndArguments) {
+  const TempDir dir;
+  const auto launcher = Launcher(dir,
+                                 "echo args: $*; echo key: $TESSERA_API_KEY; ls -l /proc/$$/fd; "
+                                 "echo end; sleep 100");
+  const auto record = launcher->Start(Order());
+  ASSERT_TRUE(record.has_value()) << record.error().ToString();
+  EXPECT_GT(record->port, 0);
+  EXPECT_EQ(record->generation, 3);
+  EXPECT_EQ(getpgid(static_cast<pid_t>(record->pid)), record->pid) << "a group of its own";
+  const std::string log = WaitForLog(*launcher, "end\n");
+  EXPECT_NE(log.find("args: serve MODEL --listen-fd 3"), std::string::npos) << log;
+  EXPECT_NE(log.find("key: secret"), std::string::npos) << log;
+  EXPECT_NE(log.find("3 -> socket:"), std::string::npos) << log;
+  launcher->Kill("wrk_1");
+  const auto exits = WaitForExit(launcher.get());
+  ASSERT_EQ(exits.size(), 1u);
+  EXPECT_EQ(exits[0].reason, "killed");
+  EXPECT_TRUE(launcher->TakeExits().empty()) << "told once";
+}
+
+TEST(LocalLauncher, SaysWhyAWorkerEnded) {
+  const TempDir dir;
+  const auto launcher = Launcher(dir, "echo first; echo the model is not there >&2; exit 3");
+  ASSERT_TRUE(launcher->Start(Order()).has_value());
+  const auto exits = WaitForExit(launcher.get());
+  ASSERT_EQ(exits.size(), 1u);
+  EXPECT_EQ(exits[0].reason, "exit status 3: the model is not there");
+}
+
+TEST(LocalLauncher, DrainEndsTheWholeGroup) {
+  const TempDir dir;
+  const auto launcher = Launcher(dir, "sleep 1000 & echo $!; wait");
+  ASSERT_TRUE(launcher->Start(Order()).has_value());
+  const pid_t grandchild = std::stoi(WaitForLog(*launcher, "\n"));
+  launcher->Drain("wrk_1");
+  EXPECT_EQ(WaitForExit(launcher.get()).size(), 1u);
+  for (int i = 0; i < 500 && StartTicks(grandchild).has_value(); ++i)
+    std::this_thread::sleep_for(milliseconds(10));
+  EXPECT_FALSE(StartTicks(grandchild).has_value());
+}
+
+TEST(LocalLauncher, AProgramThatCannotRunIsAnErrorAtOnce) {
+  const TempDir dir;
+  auto launcher = LocalLauncher::Make(
+      {.program = dir.path() / "absent", .log_dir = dir.path() / "logs", .lease = {}});
+  const auto record = (*launcher)->Start(Order());
+  ASSERT_FALSE(record.has_value());
+  EXPECT_EQ(record.error().code(), Code::kNotFound);
+  EXPECT_TRUE((*launcher)->TakeExits().empty());
+}
+
+TEST(LocalLauncher, AdoptsWhatLivesAndNothingElse) {
+  const TempDir dir;
+  WorkerRecord record;
+  {
+    const auto launcher = Launcher(dir, "sleep 1000");
+    record = *launcher->Start(Order());
+  }
+  const auto launcher = Launcher(dir, "");
+  WorkerRecord other = record;
+  other.start_ticks += 1;  // The pid of somebody else who came later.
+  EXPECT_FALSE(launcher->Adopt(other));
+  ASSERT_TRUE(launcher->Adopt(record));
+  EXPECT_TRUE(launcher->TakeExits().empty());
+  launcher->Kill(record.id);
+  EXPECT_EQ(waitpid(static_cast<pid_t>(record.pid), nullptr, 0), record.pid);
+  EXPECT_EQ(WaitForExit(launcher.get()).size(), 1u);
+  EXPECT_FALSE(launcher->Adopt(record));
+}
+
+TEST(StartTicks, OfThisProcessAndOfNone) {
+  EXPECT_GT(StartTicks(getpid()).value_or(0), 0);
+  EXPECT_FALSE(StartTicks(0x3fffffff).has_value());
+}
+
+}  // namespace
+}  // namespace tessera::gateway
