@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/client.h"
 
-#include <fmt/format.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -9,7 +8,6 @@
 #include <vector>
 
 #include "base/check.h"
-#include "net/ascii.h"
 #include "net/response_parser.h"
 #include "net/socket.h"
 
@@ -17,33 +15,6 @@ namespace tessera::net {
 namespace {
 
 constexpr size_t kReceiveBytes = 64u << 10;
-
-/// Refuses what would make two requests of one.
-Status Check(const ClientRequest& request) {
-  if (!IsToken(request.method)) return InvalidArgument("the method is not a token");
-  if (request.target.empty() || !std::ranges::all_of(request.target, [](char c) {
-        return IsFieldChar(c) && c != ' ' && c != '\t';
-      }))
-    return InvalidArgument("the target is empty or holds a space or control character");
-  return request.headers.Check();
-}
-
-std::string Serialize(const ClientRequest& request, const ClientOptions& options) {
-  std::string out = fmt::format("{} {} HTTP/1.1\r\n", request.method, request.target);
-  if (!request.headers.Has("Host")) {
-    const bool is_v6 = options.host.contains(':');
-    out += is_v6 ? fmt::format("Host: [{}]:{}\r\n", options.host, options.port)
-                 : fmt::format("Host: {}:{}\r\n", options.host, options.port);
-  }
-  for (const auto& [name, value] : request.headers)
-    out.append(name).append(": ").append(value).append("\r\n");
-  const bool has_body = !request.body.empty() || request.method == "POST" ||
-                        request.method == "PUT" || request.method == "PATCH";
-  if (has_body) out += fmt::format("Content-Length: {}\r\n", request.body.size());
-  out += "\r\n";
-  out += request.body;
-  return out;
-}
 
 }  // namespace
 
@@ -98,7 +69,8 @@ Result<Response> HttpClient::Impl::Exchange(const ClientRequest& request, const 
     TESSERA_RETURN_IF_ERROR(
         socket_.Connect(options_.host, options_.port, options_.connect_timeout));
   // A server may answer and close before it took the whole body (413): what it said counts.
-  const Status sent = socket_.SendAll(Serialize(request, options_), options_.idle_timeout);
+  const Status sent = socket_.SendAll(SerializeRequest(request, options_.host, options_.port),
+                                      options_.idle_timeout);
   if (!sent.ok() && sent.code() != Code::kUnavailable) return Fail(sent);
   ResponseParser parser(request.method == "HEAD", options_.header_bytes_max,
                         options_.body_bytes_max);
@@ -121,7 +93,7 @@ Result<Response> HttpClient::Impl::Exchange(const ClientRequest& request, const 
 
 Result<Response> HttpClient::Impl::Run(const ClientRequest& request, const OnHead& on_head,
                                        const OnBody& on_body) {
-  TESSERA_RETURN_IF_ERROR(Check(request));
+  TESSERA_RETURN_IF_ERROR(CheckRequest(request));
   const bool was_open = socket_.is_open();
   bool got_bytes = false;
   Result<Response> response = Exchange(request, on_head, on_body, &got_bytes);

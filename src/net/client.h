@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "net/client_request.h"
 #include "net/http.h"
 
 namespace tessera::net {
@@ -25,13 +26,6 @@ struct ClientOptions {
   Duration idle_timeout = std::chrono::seconds(120);  // No byte sent or received for so long.
   uint32_t header_bytes_max = 64u << 10;
   uint64_t body_bytes_max = 256ull << 20;
-};
-
-struct ClientRequest {
-  std::string method = "GET";
-  std::string target = "/";
-  Headers headers{};  // Host, Content-Length and Connection are added.
-  std::string body{};
 };
 
 class HttpClient {
