@@ -6,7 +6,7 @@ set -euo pipefail
 build_packages=(
   ca-certificates curl git g++ cmake ninja-build pkg-config ccache
   libboost1.81-dev libssl-dev libfmt-dev libspdlog-dev libcli11-dev libhwloc-dev
-  libcurl4-openssl-dev libsqlite3-dev prometheus-cpp-dev libgtest-dev libgmock-dev libbenchmark-dev zlib1g-dev
+  libcurl4-openssl-dev libsqlite3-dev libtomlplusplus-dev prometheus-cpp-dev libgtest-dev libgmock-dev libbenchmark-dev zlib1g-dev
   libopenmpi-dev openmpi-bin
   python3 python3-pip jq
 )

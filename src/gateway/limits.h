@@ -27,6 +27,8 @@ inline constexpr uint64_t kSpecBytesMax = 1u << 20;  // Body of create and updat
 inline constexpr size_t kUserBytesMax = 256;
 inline constexpr int64_t kPageMax = 10000;  // `limit` of lists.
 
+inline constexpr uint64_t kAliasFileBytesMax = 4u << 20;  // models.toml.
+
 // The store.
 inline constexpr int64_t kEndpointsMax = 100000;
 inline constexpr int64_t kEventsPerEndpointMax = 1000;  // Older ones go.
