@@ -23,7 +23,10 @@ inline constexpr int64_t kShardsMax = 64;
 inline constexpr int64_t kTimeoutSecondsMax = 43200;
 
 // Requests.
-inline constexpr uint64_t kSpecBytesMax = 1u << 20;  // Body of create and update.
+inline constexpr uint64_t kSpecBytesMax = 1u << 20;      // Body of create and update.
+inline constexpr uint64_t kRequestBytesMax = 64u << 20;  // Body of a call that generates.
+inline constexpr uint64_t kAnswerBytesMax = 256u << 20;  // Of a worker, when it is held whole.
+inline constexpr uint64_t kUnsentBytesMax = 1u << 20;    // Of a stream; then its worker waits.
 inline constexpr size_t kUserBytesMax = 256;
 inline constexpr int64_t kPageMax = 10000;  // `limit` of lists.
 

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/control/worker_arguments.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "base/file.h"
+#include "base/hash.h"
+
+namespace tessera::gateway {
+namespace {
+
+/// Options that a flag of `serve` does. All others of the table are kept, reported and named among
+/// the unmet wishes.
+struct Flag {
+  std::string_view option, flag;
+};
+constexpr std::array kFlags = {
+    Flag{"max_model_len", "--max-seq-len"}, Flag{"max_num_seqs", "--max-batch"},
+    Flag{"tensor_parallel_size", "--tp"},   Flag{"tool_call_parser", "--tool-call-parser"},
+    Flag{"quantization", "--quantize"},
+};
+// What holds here whatever they say: tools are always on, code of repositories is never run.
+constexpr std::array<std::string_view, 4> kMoot = {"enable_auto_tool_choice", "trust_remote_code",
+                                                   "disable_log_requests", "enforce_eager"};
+constexpr std::array<std::string_view, 4> kHandled = {"enable_prefix_caching", "revision",
+                                                      "served_model_name", "chat_template"};
+
+bool Has(const auto& names, std::string_view name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+std::string Text(const json::Value& value) {
+  const auto* text = value.if_string();
+  return text != nullptr ? std::string(*text) : json::Serialize(value);
+}
+
+/// The same text has the same file, and a file never changes.
+Result<std::filesystem::path> WriteTemplate(std::string_view text,
+                                            const std::filesystem::path& dir) {
+  std::error_code error;
+  std::filesystem::create_directories(dir, error);
+  if (error) return Fail(ErrnoStatus(error.value(), "making the folder", dir));
+  const std::filesystem::path file =
+      dir / (Sha256Hex(std::as_bytes(std::span(text.data(), text.size()))) + ".jinja");
+  if (!IsPresent(file)) TESSERA_RETURN_IF_ERROR(WriteFileAtomic(file, text));
+  return file;
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> WorkerArguments(const EndpointSpec& spec, const ModelTable& models,
+                                                 const std::filesystem::path& template_dir) {
+  std::string model;
+  if (spec.checkpoint_path.has_value()) {
+    TESSERA_ASSIGN_OR_RETURN(model, models.ResolveCheckpoint(*spec.checkpoint_path));
+  } else {
+    TESSERA_ASSIGN_OR_RETURN(model, models.Resolve(spec.model_name));
+  }
+  std::string names = spec.name;
+  if (const json::Value* second = json::Find(spec.engine, "served_model_name"))
+    names += "," + Text(*second);
+  // A name may begin like a flag; what follows "--" does not.
+  std::vector<std::string> arguments = {"--model-path=" + model, "--served-model-name=" + names};
+  for (const Flag& flag : kFlags)
+    if (const json::Value* value = json::Find(spec.engine, flag.option))
+      arguments.push_back(fmt::format("{}={}", flag.flag, Text(*value)));
+  if (const json::Value* caching = json::Find(spec.engine, "enable_prefix_caching");
+      caching != nullptr && *caching == json::Value(false))
+    arguments.emplace_back("--prefix-cache=off");
+  if (const json::Value* revision = json::Find(spec.engine, "revision"))
+    arguments.push_back("--revision=" + Text(*revision));
+  std::optional<std::string> chat_template = spec.chat_template_override;
+  if (const json::Value* other = json::Find(spec.engine, "chat_template");
+      other != nullptr && !chat_template.has_value())
+    chat_template = Text(*other);
+  if (chat_template.has_value()) {
+    TESSERA_ASSIGN_OR_RETURN(const std::filesystem::path file,
+                             WriteTemplate(*chat_template, template_dir));
+    arguments.push_back("--chat-template=" + file.string());
+  }
+  return arguments;
+}
+
+std::vector<std::string> UnmetWishes(const EndpointSpec& spec) {
+  std::vector<std::string> wishes;
+  for (const auto& member : spec.engine) {
+    const std::string_view name = member.key();
+    if (Has(kMoot, name) || Has(kHandled, name) ||
+        std::ranges::find(kFlags, name, &Flag::option) != kFlags.end())
+      continue;
+    wishes.push_back(fmt::format("{}: has no effect here", name));
+  }
+  if (spec.resources.gpus.value_or(0) > 0)
+    wishes.push_back(fmt::format("gpus: this machine has none to give; workers run on its CPUs"));
+  if (spec.num_shards > 1)
+    wishes.emplace_back(
+        "num_shards: a worker on CPUs computes with all of them whatever its shards; it runs with "
+        "1");
+  if (spec.quantize.has_value())
+    wishes.push_back(
+        fmt::format("quantize: {} is a format of other servers; weights are taken as "
+                    "they are (`quantization` packs them)",
+                    *spec.quantize));
+  return wishes;
+}
+
+}  // namespace tessera::gateway
