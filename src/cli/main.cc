@@ -155,6 +155,7 @@ int Main(int argc, char** argv) {
   });
   AddRun(&app, &context);
   AddServe(&app, &context);
+  AddGateway(&app, &context);
   AddKey(&app, &context);
   AddCompile(&app, &context);
   AddPull(&app, &context);

@@ -25,7 +25,8 @@ constexpr Group kGroups[] = {
     {"A precompiled model, file by file, instead of MODEL",
      " --tokenizer_json --tokenizer_config_json --model_config --program --vmfb --parameters "},
     {"Address and access",
-     " --host --port --api-key --api-keys --cors-origin --tls-cert --tls-key --tls-client-ca "
+     " --host --port --listen-fd --lease --api-key --api-keys --cors-origin --tls-cert --tls-key "
+     "--tls-client-ca "
      "--allow-unauthenticated "},
     {"Answers",
      " --served-model-name --chat-template --trust-request-chat-template --tool-call-parser "

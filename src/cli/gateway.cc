@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// tessera gateway: named endpoints of models on this machine, behind the llm-engine API and
+// OpenAI's. SIGTERM and SIGINT drain: running calls are finished, then the workers end. With
+// --keep-workers they stay for the next gateway of the same state folder.
+#include "gateway/gateway.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "cli/environment.h"
+#include "cli/server_signals.h"
+#include "cli/terminal.h"
+#include "cli/validators.h"
+#include "cli/verbs.h"
+
+#include "base/file.h"
+
+namespace tessera::cli {
+namespace {
+
+struct Options {
+  std::string host = "127.0.0.1";
+  uint16_t port = 5000;
+  std::string state_dir;
+  std::string models;
+  std::string model_root;
+  std::string cache_dir;
+  bool is_offline = false;
+  bool allow_unauthenticated = false;
+  bool keep_workers = false;
+  std::string tls_certificate, tls_key;
+  int64_t idle_seconds = 60;
+  int64_t scale_down_seconds = 30;
+  int64_t hold_seconds = 300;
+  int64_t start_seconds = 1800;
+  int drain_seconds = 60;
+  int http_threads = 8;
+};
+
+/// $XDG_STATE_HOME/tessera/gateway, else ~/.local/state/tessera/gateway.
+Result<std::filesystem::path> StateDir(const Options& options) {
+  if (!options.state_dir.empty()) return std::filesystem::absolute(options.state_dir);
+  if (const auto state = Environment("XDG_STATE_HOME"))
+    return std::filesystem::path(*state) / "tessera" / "gateway";
+  if (const auto home = Environment("HOME"))
+    return std::filesystem::path(*home) / ".local/state/tessera/gateway";
+  return Fail(
+      InvalidArgument("neither XDG_STATE_HOME nor HOME is set: name a folder with "
+                      "--state-dir"));
+}
+
+Result<gateway::GatewayOptions> MakeOptions(const Options& options) {
+  using std::chrono::seconds;
+  gateway::GatewayOptions made;
+  TESSERA_ASSIGN_OR_RETURN(made.state_dir, StateDir(options));
+  std::error_code error;
+  made.program = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) return Fail(ErrnoStatus(error.value(), "reading", "/proc/self/exe"));
+  made.models = {.aliases_file = options.models, .model_root = options.model_root};
+  made.http.host = options.host;
+  made.http.port = options.port;
+  made.http.worker_threads = options.http_threads;
+  made.http.loopback_only = !options.allow_unauthenticated;
+  if (options.tls_certificate.empty() != options.tls_key.empty())
+    return Fail(InvalidArgument("--tls-cert and --tls-key are needed together"));
+  if (!options.tls_certificate.empty())
+    made.http.tls = net::TlsFiles{options.tls_certificate, options.tls_key};
+  made.control.idle = seconds(options.idle_seconds);
+  made.control.window = seconds(options.scale_down_seconds);
+  made.control.patience.start = seconds(options.start_seconds);
+  // A worker drains by itself for as long; it is killed only when it does not.
+  made.control.patience.drain = seconds(options.drain_seconds + 5);
+  if (!options.cache_dir.empty())
+    made.control.serve_arguments.push_back("--cache-dir=" +
+                                           std::filesystem::absolute(options.cache_dir).string());
+  if (options.is_offline) made.control.serve_arguments.emplace_back("--offline");
+  made.worker_drain_seconds = options.drain_seconds;
+  made.hold = seconds(options.hold_seconds);
+  return made;
+}
+
+Status RunGateway(const Options& options) {
+  TESSERA_ASSIGN_OR_RETURN(gateway::GatewayOptions made, MakeOptions(options));
+  const std::string state_dir = made.state_dir.string();
+  ServerSignals signals;
+  TESSERA_RETURN_IF_ERROR(signals.Start());
+  auto started = gateway::Gateway::Start(std::move(made), Clock::Real());
+  if (!started.has_value()) {
+    if (started.error().code() != Code::kFailedPrecondition || options.allow_unauthenticated)
+      return started.error();
+    return InvalidArgument(started.error().ToString() +
+                           ", and any user name would do: put a proxy with logins before it and "
+                           "say --allow-unauthenticated");
+  }
+  const std::unique_ptr<gateway::Gateway> gateway = *std::move(started);
+  signals.BeginServing();
+  Note("gateway at {}://{}, state in {}\n", options.tls_certificate.empty() ? "http" : "https",
+       gateway->address(), state_dir);
+  const int signal = signals.Wait();
+  if (options.keep_workers) {
+    Note("{}: ending; workers go on\n", signal == SIGTERM ? "SIGTERM" : "SIGINT");
+    return {};
+  }
+  Note("{}: finishing calls and workers, at most {} s\n", signal == SIGTERM ? "SIGTERM" : "SIGINT",
+       options.drain_seconds);
+  return gateway->Drain(std::chrono::seconds(options.drain_seconds));
+}
+
+}  // namespace
+
+void AddGateway(CLI::App* app, Context* context) {
+  auto options = std::make_shared<Options>();
+  CLI::App* verb =
+      app->add_subcommand("gateway", "Named endpoints of models: create, scale, update, use");
+  verb->add_option("--host", options->host, "Address to listen on")
+      ->check(PlainText())
+      ->capture_default_str();
+  verb->add_option("--port", options->port, "Port to listen on (0 = any free one)")
+      ->check(WholeNumber(0, 65535))
+      ->capture_default_str();
+  verb->add_option("--state-dir", options->state_dir,
+                   "Folder of endpoints, events and logs; one gateway at a time has it (default: "
+                   "$XDG_STATE_HOME/tessera/gateway, else ~/.local/state/tessera/gateway)")
+      ->check(PlainText());
+  verb->add_option("--models", options->models,
+                   "TOML file of aliases: [models] NAME = \"repository, path or bundle\"")
+      ->check(PlainText());
+  verb->add_option("--model-root", options->model_root,
+                   "Folder whose files endpoints may name by their path in it (default: none)")
+      ->check(PlainText());
+  verb->add_option("--cache-dir", options->cache_dir, "Cache of workers' bundles and downloads")
+      ->check(PlainText());
+  verb->add_flag("--offline", options->is_offline, "Workers ask no hub");
+  verb->add_flag("--allow-unauthenticated", options->allow_unauthenticated,
+                 "Listen beyond loopback although any user name is accepted");
+  verb->add_flag("--keep-workers", options->keep_workers,
+                 "Leave workers running at the end, for the next gateway of this state folder");
+  verb->add_option("--tls-cert", options->tls_certificate, "PEM certificate chain; serves https");
+  verb->add_option("--tls-key", options->tls_key, "PEM key of the certificate");
+  verb->add_option("--idle-timeout", options->idle_seconds,
+                   "Seconds without a call before the last worker of min_workers 0 ends")
+      ->check(WholeNumber(1, 30 * 86400))
+      ->capture_default_str();
+  verb->add_option("--scale-down-after", options->scale_down_seconds,
+                   "Seconds of less load before a worker too many ends")
+      ->check(WholeNumber(1, 86400))
+      ->capture_default_str();
+  verb->add_option("--hold-timeout", options->hold_seconds,
+                   "Seconds that a call waits for a worker")
+      ->check(WholeNumber(1, 86400))
+      ->capture_default_str();
+  verb->add_option("--start-timeout", options->start_seconds,
+                   "Seconds that a worker may take until it serves, download included")
+      ->check(WholeNumber(1, 30 * 86400))
+      ->capture_default_str();
+  verb->add_option("--drain-seconds", options->drain_seconds,
+                   "Patience with running calls when a worker or the gateway ends")
+      ->check(WholeNumber(0, 86400))
+      ->capture_default_str();
+  verb->add_option("--http-threads", options->http_threads, "Threads that read and check requests")
+      ->check(WholeNumber(1, 256))
+      ->capture_default_str();
+  verb->callback([options, context] { RunVerb(context, [&] { return RunGateway(*options); }); });
+}
+
+}  // namespace tessera::cli
