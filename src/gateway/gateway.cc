@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "gateway/api/caller.h"
 #include "gateway/api/context.h"
 #include "gateway/api/endpoints_api.h"
 #include "gateway/api/inference.h"
@@ -39,6 +40,32 @@ void AddInferenceRoutes(const Context& context, net::Router* router) {
                   HandleModels(context, request, writer);
                 });
   }
+}
+
+/// Not built: the list is empty and making one is refused, in words that its clients show.
+void AddFineTuneRoutes(net::Router* router) {
+  const std::string all = "/v1/llm/fine-tunes", one = all + "/{id}";
+  const auto answer = [router](std::string_view method, const std::string& pattern,
+                               ApiError error) {
+    router->Add(method, pattern,
+                [error](const net::Request& request, const net::ResponseWriter& writer) {
+                  const auto user = UserOf(request);
+                  SendError(writer, user.has_value() ? error : user.error());
+                });
+  };
+  router->Add("GET", all, [](const net::Request& request, const net::ResponseWriter& writer) {
+    const auto user = UserOf(request);
+    user.has_value() ? SendJson(writer, 200, {{"jobs", json::Array()}})
+                     : SendError(writer, user.error());
+  });
+  answer("POST", all,
+         {.status = 501,
+          .text = "Fine-tuning is not offered here; make the weights elsewhere and create an "
+                  "endpoint with their checkpoint_path"});
+  const ApiError unknown{.status = 404, .text = "The specified fine-tune could not be found."};
+  answer("GET", one, unknown);
+  answer("PUT", one + "/cancel", unknown);
+  answer("GET", one + "/events", unknown);
 }
 
 void AddRefusals(net::Router* router) {
@@ -105,6 +132,7 @@ Result<std::unique_ptr<Gateway>> Gateway::Start(GatewayOptions options, const Cl
   AddHealthRoutes(&router);
   AddEndpointRoutes(parts->context, &router);
   AddInferenceRoutes(parts->context, &router);
+  AddFineTuneRoutes(&router);
   AddRefusals(&router);
   options.http.error_hook = DetailResponse;
   TESSERA_ASSIGN_OR_RETURN(parts->server,

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the shared acceptance suite (../shared/acceptance, outside-view tests with the unmodified
-# clients) against a server of this build: the tests that acceptance/ready.txt names. Every test of
-# the suite must stand in ready.txt or, with the issue it waits for, in waiting.txt.
+# clients) against a server and a gateway of this build: the tests that acceptance/ready.txt names.
+# Every test of the suite must stand in ready.txt or, with the issue it waits for, in waiting.txt.
 # usage: tests/e2e/acceptance.sh [extra pytest arguments]
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -16,8 +16,11 @@ fail() { echo "acceptance: $*" >&2; exit 1; }
 [ -x "$tessera" ] || fail "build first: cmake --build --preset release"
 
 work=$(mktemp -d)
-server=
-stop() { [ -z "$server" ] || { kill -TERM "$server" 2>/dev/null && wait "$server" || true; }; rm -rf "$work"; }
+server= gateway=
+stop() {
+  for process in $gateway $server; do kill -TERM "$process" 2>/dev/null && wait "$process" || true; done
+  rm -rf "$work"
+}
 trap stop EXIT
 
 export PYTHONDONTWRITEBYTECODE=1
@@ -33,7 +36,8 @@ done < <(sed 's/ *#.*//; /^$/d; /::/d' "$lists/waiting.txt")
 # Any other file that cannot be collected must not pass as a shorter suite.
 "$python" -m pytest -q --collect-only -p no:cacheprovider "${ignore[@]}" \
   >"$work/collect.log" 2>&1 || { cat "$work/collect.log" >&2; fail "the suite could not be collected"; }
-sed -n 's/^\(test_[^:]*::[^[]*\).*/\1/p' "$work/collect.log" | sort -u >"$work/collected"
+sed -n 's/^\(test_[^:]*::[^[]*\).*/\1/p' "$work/collect.log" >"$work/in_order"
+sort -u "$work/in_order" >"$work/collected"
 [ -s "$work/collected" ] || { cat "$work/collect.log" >&2; fail "the suite has no test"; }
 both=$(comm -12 "$work/ready" "$work/waiting")
 [ -z "$both" ] || fail "in both lists: $both"
@@ -58,11 +62,30 @@ for _ in $(seq 1 600); do
 done
 [ -n "$ready" ] || { cat "$work/serve.log" >&2; fail "the server was not ready within 60 s"; }
 
-# A test name without parameters selects all of them; "serve" parameters only where both servers
-# are meant (test_robustness), since the gateway is another issue.
-export TESSERA_SERVE_URL=http://127.0.0.1:$port NO_PROXY='*' no_proxy='*'
-mapfile -t selected <"$work/ready"
+gateway_port=${TESSERA_ACCEPTANCE_GATEWAY_PORT:-18088}
+printf '[models]\nsmollm2-135m-instruct = "%s"\nllama-7b = "%s"\n' "$model" "$model" >"$work/models.toml"
+start_gateway() {
+  "$tessera" gateway --port "$gateway_port" --state-dir "$work/state" --models "$work/models.toml" \
+    --cache-dir "$work/cache" --idle-timeout 5 --scale-down-after 5 --drain-seconds 10 \
+    >>"$work/gateway.log" 2>&1 &
+  gateway=$!
+  for _ in $(seq 1 100); do
+    curl -fsS --noproxy '*' -o /dev/null "http://127.0.0.1:$gateway_port/healthz" 2>/dev/null && return
+    sleep 0.1
+  done
+  cat "$work/gateway.log" >&2
+  fail "the gateway was not ready within 10 s"
+}
+start_gateway
+
+# A test name without parameters selects all of them. In the suite's own order: tests of one file
+# may share an endpoint, which the last of them deletes.
+export TESSERA_SERVE_URL=http://127.0.0.1:$port TESSERA_URL=http://127.0.0.1:$gateway_port
+export TESSERA_IDLE_S=5 NO_PROXY='*' no_proxy='*' LLM_ENGINE_DISABLE_VERSION_CHECK=1
+mapfile -t selected < <(awk 'NR == FNR { ready[$0]; next } $0 in ready && !seen[$0]++' \
+  "$work/ready" "$work/in_order")
 status=0
-"$python" -m pytest -q -p no:cacheprovider -k "not gateway and not llm" "${selected[@]}" "$@" || status=$?
+"$python" -m pytest -q -p no:cacheprovider "${selected[@]}" "$@" || status=$?
 kill -0 "$server" 2>/dev/null || { tail -n 20 "$work/serve.log" >&2; fail "the server died"; }
+kill -0 "$gateway" 2>/dev/null || { tail -n 20 "$work/gateway.log" >&2; fail "the gateway died"; }
 exit $status

@@ -32,15 +32,14 @@ bool IsUser(std::string_view user) {
 }  // namespace
 
 std::optional<std::string> DecodeBase64(std::string_view text) {
-  std::string padded(text);
-  while (padded.size() % 4 != 0) padded += '=';
-  if (padded.empty()) return std::string();
-  const size_t padding = std::min<size_t>(
-      padded.size() - std::min(padded.size(), padded.find_last_not_of('=') + 1), 3);
-  if (padding > 2) return std::nullopt;
-  // EVP_DecodeBlock takes white space at both ends, which is none of it.
-  if (std::ranges::any_of(padded, [](char c) { return static_cast<unsigned char>(c) <= ' '; }))
-    return std::nullopt;
+  // EVP_DecodeBlock takes white space at both ends and padding anywhere, which is none of it.
+  const std::string_view digits = text.substr(0, text.find_last_not_of('=') + 1);
+  const size_t padding = (4 - digits.size() % 4) % 4;
+  const bool is_plain = std::ranges::none_of(
+      digits, [](char c) { return c == '=' || static_cast<unsigned char>(c) <= ' '; });
+  if (!is_plain || padding > 2 || text.size() - digits.size() > padding) return std::nullopt;
+  if (digits.empty()) return std::string();
+  const std::string padded = std::string(digits) + std::string(padding, '=');
   std::string bytes(padded.size() / 4 * 3, '\0');
   const int size = EVP_DecodeBlock(reinterpret_cast<unsigned char*>(bytes.data()),
                                    reinterpret_cast<const unsigned char*>(padded.data()),

@@ -40,7 +40,7 @@ TEST(ReadCompletion, TakesTheFirstVersionsForm) {
   const AskedCompletion asked =
       Asked(R"({"prompts": ["a", "b"], "max_new_tokens": 30, "temperature": 0.1})");
   EXPECT_TRUE(asked.is_early);
-  EXPECT_EQ(json::Serialize(asked.body["prompt"]), R"(["a","b"])");
+  EXPECT_EQ(json::Serialize(asked.body.at("prompt")), R"(["a","b"])");
 }
 
 TEST(ReadCompletion, NamesWhatIsWrong) {

@@ -131,6 +131,7 @@ class Controller::Impl {
   void DecideOne(Endpoint* endpoint, std::vector<Deed>* deeds);
   void Judge(Endpoint* endpoint, const Verdict& verdict);
   void CarryOut(Deed deed);
+  Result<WorkerRecord> Launch(const WorkerOrder& order);
   void StartWorker(const Deed& deed);
   void EndWorker(const Deed& deed);
   void ForgetWorker(const Deed& deed);
@@ -148,6 +149,7 @@ class Controller::Impl {
 
   std::mutex changes_;  // Held while a record is changed and stored: one change at a time.
   mutable std::mutex mutex_;
+  std::condition_variable forgotten_;  // A worker has ended and is no longer known.
   std::map<std::string, std::unique_ptr<Endpoint>, std::less<>> endpoints_;  // By name.
   std::map<std::string, std::string, std::less<>> endpoint_of_worker_;       // Id -> name.
   std::vector<std::string> ready_;  // Workers that answered, not yet taken note of.
@@ -495,15 +497,16 @@ void Controller::Impl::CarryOut(Deed deed) {
   }
 }
 
+/// Stored before it runs: a gateway that dies in between leaves no worker that nobody knows.
+Result<WorkerRecord> Controller::Impl::Launch(const WorkerOrder& order) {
+  TESSERA_ASSIGN_OR_RETURN(WorkerRecord record, launcher_.Prepare(order));
+  TESSERA_RETURN_IF_ERROR(store_.PutWorker(record));
+  TESSERA_RETURN_IF_ERROR(launcher_.Run(record.id));
+  return record;
+}
+
 void Controller::Impl::StartWorker(const Deed& deed) {
-  auto started = launcher_.Start(deed.order);
-  if (started.has_value()) {
-    // Without its record the next gateway could not find it: rather none than that.
-    if (const Status stored = store_.PutWorker(*started); !stored.ok()) {
-      launcher_.Kill(started->id);
-      log::error("gateway: {}", stored.ToString());
-    }
-  }
+  const auto started = Launch(deed.order);
   {
     const std::lock_guard lock(mutex_);
     Endpoint* endpoint = FindLocked(deed.endpoint);
@@ -546,9 +549,12 @@ void Controller::Impl::EndWorker(const Deed& deed) {
 void Controller::Impl::ForgetWorker(const Deed& deed) {
   if (const Status removed = store_.RemoveWorker(deed.action.worker); !removed.ok())
     return log::warn("gateway: {}", removed.ToString());  // Decided again at the next look.
-  const std::lock_guard lock(mutex_);
-  endpoint_of_worker_.erase(deed.action.worker);
-  FindLocked(deed.endpoint)->workers.erase(deed.action.worker);
+  {
+    const std::lock_guard lock(mutex_);
+    endpoint_of_worker_.erase(deed.action.worker);
+    FindLocked(deed.endpoint)->workers.erase(deed.action.worker);
+  }
+  forgotten_.notify_all();
 }
 
 void Controller::Impl::RemoveEndpoint(const Deed& deed) {
@@ -578,15 +584,11 @@ void Controller::Impl::StopWorkers(Duration timeout) {
     }
   }
   for (const std::string& id : ids) launcher_.Drain(id);
-  while (clock_.Now() < end) {
-    {
-      const std::lock_guard lock(mutex_);
-      const bool is_done = std::ranges::all_of(
-          endpoints_, [](const auto& entry) { return entry.second->workers.empty(); });
-      if (is_done) return;
-    }
-    std::this_thread::sleep_for(kLookEvery / 10);
-  }
+  std::unique_lock lock(mutex_);
+  forgotten_.wait_until(lock, end, [&] {
+    return std::ranges::all_of(endpoints_,
+                               [](const auto& entry) { return entry.second->workers.empty(); });
+  });
 }
 
 // ---- the outside ----------------------------------------------------------------------------

@@ -24,11 +24,10 @@ using testing::TempDir;
 /// Workers that exist only here.
 class FakeLauncher final : public Launcher {
  public:
-  Result<WorkerRecord> Start(const WorkerOrder& order) override {
+  Result<WorkerRecord> Prepare(const WorkerOrder& order) override {
     const std::lock_guard lock(mutex);
     ++starts;
-    if (refuses) return Fail(NotFound("no such program"));
-    alive[order.worker_id] = order;
+    prepared = order;
     return WorkerRecord{.id = order.worker_id,
                         .endpoint_id = order.endpoint_id,
                         .generation = order.generation,
@@ -37,6 +36,12 @@ class FakeLauncher final : public Launcher {
                         .port = 9,
                         .key = order.key,
                         .started_at = 1};
+  }
+  Status Run(std::string_view id) override {
+    const std::lock_guard lock(mutex);
+    if (refuses) return NotFound("no such program");
+    alive[std::string(id)] = prepared;
+    return {};
   }
   bool Adopt(const WorkerRecord& record) override {
     const std::lock_guard lock(mutex);
@@ -62,6 +67,7 @@ class FakeLauncher final : public Launcher {
   }
 
   mutable std::mutex mutex;
+  WorkerOrder prepared;
   std::map<std::string, WorkerOrder> alive;
   std::vector<WorkerExit> exits;
   std::atomic<bool> refuses{false};

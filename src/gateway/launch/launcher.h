@@ -35,8 +35,13 @@ class Launcher {
  public:
   virtual ~Launcher() = default;
 
-  /// The record by which Adopt finds the worker again. On an error nothing was started.
-  virtual Result<WorkerRecord> Start(const WorkerOrder& order) = 0;
+  // A start has two halves, so that a gateway that dies between them leaves no worker that nobody
+  // knows: the record is stored after the first, and the worker runs only from the second on.
+
+  /// The record by which Adopt finds the worker again. On an error nothing was made.
+  virtual Result<WorkerRecord> Prepare(const WorkerOrder& order) = 0;
+  /// Of what Prepare made last. On an error it is gone.
+  virtual Status Run(std::string_view worker_id) = 0;
   /// A worker that an earlier gateway started. False: it is gone.
   virtual bool Adopt(const WorkerRecord& record) = 0;
   /// Lets open calls end, then the worker. No effect on unknown ids.

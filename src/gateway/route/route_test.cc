@@ -100,15 +100,15 @@ TEST_F(RouteTest, ClosedMeansClosed) {
 TEST_F(RouteTest, PromptsThatBeginAlikeGoToOneWorker) {
   const auto route = Make();
   route->SetWorkers({Worker("a"), Worker("b"), Worker("c")});
-  const std::string system(5000, 's');
-  const auto first = Acquire(route, {.prefix = PrefixHashes(system + "one")});
+  const std::string shared(5000, 's');
+  const auto first = Acquire(route, {.prefix = PrefixHashes(shared + "one")});
   for (int i = 0; i < 3; ++i)
-    EXPECT_EQ(Acquire(route, {.prefix = PrefixHashes(system + std::to_string(i))})->worker(),
+    EXPECT_EQ(Acquire(route, {.prefix = PrefixHashes(shared + std::to_string(i))})->worker(),
               first->worker());
   // But not when that worker is much busier.
   std::vector<std::shared_ptr<Call>> open;
   for (int64_t i = 0; i <= kAffinitySlack + 1; ++i)
-    open.push_back(Acquire(route, {.prefix = PrefixHashes(system)}));
+    open.push_back(Acquire(route, {.prefix = PrefixHashes(shared)}));
   EXPECT_NE(open.back()->worker(), first->worker());
 }
 

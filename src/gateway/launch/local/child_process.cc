@@ -49,10 +49,26 @@ bool PlaceSocket(int fd) {
   return dup2(fd, kChildSocket) >= 0 && fcntl(kChildSocket, F_SETFD, 0) == 0;
 }
 
+struct ChildFds {
+  int socket, log;
+  int go, go_other_end;  // The child's end of the pipe, and the one that it must not keep open.
+  int error;
+};
+
+/// False: whoever made this process is gone or wants it no more.
+bool WaitForGo(const ChildFds& fds) {
+  close(fds.go_other_end);
+  char go = 0;
+  ssize_t got = 0;
+  do got = read(fds.go, &go, 1);
+  while (got < 0 && errno == EINTR);
+  return got == 1;
+}
+
 /// In the child, between fork and exec: only calls that are safe there (signal-safety(7)), since
 /// other threads of this process may hold any lock.
 [[noreturn]] void BecomeProgram(const char* program, char* const* arguments,
-                                char* const* environment, int socket_fd, int log_fd, int error_fd) {
+                                char* const* environment, const ChildFds& fds) {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -61,19 +77,20 @@ bool PlaceSocket(int fd) {
   for (const int signal : {SIGPIPE, SIGTERM, SIGINT, SIGHUP, SIGCHLD})
     sigaction(signal, &action, nullptr);
   setpgid(0, 0);
+  if (!WaitForGo(fds)) _exit(0);
   const int null_fd = open("/dev/null", O_RDONLY);
   // The error pipe goes above all that is placed below, so that nothing overwrites it.
-  const int high = fcntl(error_fd, F_DUPFD_CLOEXEC, kChildSocket + 1);
+  const int high = fcntl(fds.error, F_DUPFD_CLOEXEC, kChildSocket + 1);
   const bool is_placed = null_fd >= 0 && high >= 0 && dup2(null_fd, 0) >= 0 &&
-                         dup2(log_fd, 1) >= 0 && dup2(log_fd, 2) >= 0 &&
-                         (socket_fd < 0 || PlaceSocket(socket_fd));
+                         dup2(fds.log, 1) >= 0 && dup2(fds.log, 2) >= 0 &&
+                         (fds.socket < 0 || PlaceSocket(fds.socket));
   if (is_placed) {
-    const unsigned first = socket_fd < 0 ? kChildSocket : kChildSocket + 1;
+    const unsigned first = fds.socket < 0 ? kChildSocket : kChildSocket + 1;
     syscall(SYS_close_range, first, ~0U, CLOSE_RANGE_CLOEXEC);
     execve(program, arguments, environment);
   }
   const int error = errno;
-  (void)!write(high >= 0 ? high : error_fd, &error, sizeof error);
+  (void)!write(high >= 0 ? high : fds.error, &error, sizeof error);
   _exit(127);
 }
 
@@ -89,7 +106,7 @@ Result<int> RaiseFd(int fd) {
 
 }  // namespace
 
-Result<ProcessName> StartChild(const ChildOptions& options) {
+Result<HeldChild> HeldChild::Make(const ChildOptions& options) {
   std::vector<std::string> arguments = {options.program.string()};
   arguments.insert(arguments.end(), options.arguments.begin(), options.arguments.end());
   std::vector<std::string> environment = WholeEnvironment(options.environment);
@@ -99,35 +116,54 @@ Result<ProcessName> StartChild(const ChildOptions& options) {
       open(options.log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, S_IRUSR | S_IWUSR);
   if (opened < 0) return Fail(ErrnoStatus(errno, "opening the log", options.log));
   TESSERA_ASSIGN_OR_RETURN(const int log_fd, RaiseFd(opened));
-  int error_pipe[2];
-  if (pipe2(error_pipe, O_CLOEXEC) != 0) {
-    const int error = errno;
-    close(log_fd);
-    return Fail(ErrnoStatus(error, "making a pipe for", options.program));
-  }
-  const pid_t pid = fork();
+  int go[2] = {-1, -1}, error[2] = {-1, -1};
+  pid_t pid = -1;
+  if (pipe2(go, O_CLOEXEC) == 0 && pipe2(error, O_CLOEXEC) == 0) pid = fork();
   if (pid == 0)
-    BecomeProgram(options.program.c_str(), argv.data(), envp.data(), options.socket_fd, log_fd,
-                  error_pipe[1]);
-  const int fork_error = errno;
-  close(log_fd);
-  close(error_pipe[1]);
-  int child_error = 0;
+    BecomeProgram(options.program.c_str(), argv.data(), envp.data(),
+                  {options.socket_fd, log_fd, go[0], go[1], error[1]});
+  const int code = errno;
+  for (const int fd : {log_fd, go[0], error[1]})
+    if (fd >= 0) close(fd);
+  if (pid < 0) {
+    for (const int fd : {go[1], error[0]})
+      if (fd >= 0) close(fd);
+    return Fail(ErrnoStatus(code, "starting", options.program));
+  }
+  setpgid(pid, pid);  // As the child does: whoever comes first.
+  return HeldChild({pid, StartTicks(pid).value_or(0)}, options.program, go[1], error[0]);
+}
+
+HeldChild::HeldChild(HeldChild&& other) noexcept
+    : process_(other.process_),
+      program_(std::move(other.program_)),
+      go_fd_(std::exchange(other.go_fd_, -1)),
+      error_fd_(std::exchange(other.error_fd_, -1)) {}
+
+HeldChild::~HeldChild() {
+  if (go_fd_ >= 0) Abandon();
+}
+
+void HeldChild::Abandon() {
+  close(std::exchange(go_fd_, -1));  // It reads the end and ends.
+  close(std::exchange(error_fd_, -1));
+  waitpid(static_cast<pid_t>(process_.pid), nullptr, 0);
+}
+
+Status HeldChild::Run() {
+  const char byte = 1;
+  const ssize_t told = write(go_fd_, &byte, 1);
+  int code = 0;
   ssize_t got = 0;
-  if (pid > 0) {
-    setpgid(pid, pid);  // As the child does: whoever comes first.
-    do got = read(error_pipe[0], &child_error, sizeof child_error);
-    while (got < 0 && errno == EINTR);
+  do got = read(error_fd_, &code, sizeof code);
+  while (got < 0 && errno == EINTR);
+  if (told == 1 && got <= 0) {
+    close(std::exchange(go_fd_, -1));
+    close(std::exchange(error_fd_, -1));
+    return {};
   }
-  close(error_pipe[0]);
-  if (pid < 0) return Fail(ErrnoStatus(fork_error, "starting", options.program));
-  if (got > 0) {
-    waitpid(pid, nullptr, 0);
-    return Fail(ErrnoStatus(child_error, "starting", options.program));
-  }
-  const auto ticks = StartTicks(pid);
-  // A child that ended within this moment is told by waitpid like any other.
-  return ProcessName{pid, ticks.value_or(0)};
+  Abandon();
+  return ErrnoStatus(got > 0 ? code : EPIPE, "starting", program_);
 }
 
 Result<int64_t> StartTicks(int64_t pid) {

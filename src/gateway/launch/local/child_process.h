@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -30,10 +31,32 @@ struct ProcessName {
   bool operator==(const ProcessName&) const = default;
 };
 
-/// fork and exec. The child has no other descriptor of this process, default signals, and a group
-/// of its own, so that Ctrl-C in a terminal ends the gateway, which then ends it in good order.
-/// Errors of exec come back from here: kNotFound, kPermissionDenied, kResourceExhausted.
-Result<ProcessName> StartChild(const ChildOptions& options);
+/// A process that was forked and waits to become its program: whoever made it can first write down
+/// that it exists. If the object dies before Run, or this whole process does, so does the child.
+class HeldChild {
+ public:
+  /// The child has no other descriptor of this process, default signals, and a group of its own, so
+  /// that Ctrl-C in a terminal ends the gateway, which then ends it in good order.
+  /// kResourceExhausted and the like: nothing was started.
+  static Result<HeldChild> Make(const ChildOptions& options);
+  HeldChild(HeldChild&& other) noexcept;
+  HeldChild& operator=(HeldChild&&) = delete;
+  ~HeldChild();
+
+  const ProcessName& process() const { return process_; }
+  /// Lets it exec. kNotFound, kPermissionDenied: it could not, and has ended. Once.
+  Status Run();
+
+ private:
+  HeldChild(ProcessName process, std::filesystem::path program, int go_fd, int error_fd)
+      : process_(process), program_(std::move(program)), go_fd_(go_fd), error_fd_(error_fd) {}
+  void Abandon();
+
+  ProcessName process_;
+  std::filesystem::path program_;
+  int go_fd_;     // A byte through it says go; its end without one says that nobody wants it.
+  int error_fd_;  // What exec's failure comes through.
+};
 
 /// Field 22 of /proc/PID/stat. kNotFound when there is no such process (a zombie is none).
 Result<int64_t> StartTicks(int64_t pid);

@@ -76,7 +76,7 @@ std::filesystem::path LocalLauncher::LogOf(std::string_view worker_id) const {
   return options_.log_dir / fmt::format("{}.log", worker_id);
 }
 
-Result<WorkerRecord> LocalLauncher::Start(const WorkerOrder& order) {
+Result<WorkerRecord> LocalLauncher::Prepare(const WorkerOrder& order) {
   TESSERA_ASSIGN_OR_RETURN(const ListeningSocket socket, ListenOnLoopback());
   ChildOptions child{
       .program = options_.program,
@@ -90,18 +90,31 @@ Result<WorkerRecord> LocalLauncher::Start(const WorkerOrder& order) {
                           std::to_string(options_.drain_seconds)});
   if (!options_.lease.empty())
     child.arguments.insert(child.arguments.end(), {"--lease", options_.lease.string()});
-  const auto started = StartChild(child);
+  auto held = HeldChild::Make(child);
   close(socket.fd);  // The child has its own; when it ends, calls are refused at once.
-  if (!started.has_value()) return Fail(started.error());
-  workers_[order.worker_id] = {.process = *started, .is_child = true, .was_killed = false};
+  if (!held.has_value()) return Fail(held.error());
+  const ProcessName process = held->process();
+  prepared_.clear();
+  prepared_.emplace(order.worker_id, *std::move(held));
   return WorkerRecord{.id = order.worker_id,
                       .endpoint_id = order.endpoint_id,
                       .generation = order.generation,
-                      .pid = started->pid,
-                      .start_ticks = started->start_ticks,
+                      .pid = process.pid,
+                      .start_ticks = process.start_ticks,
                       .port = socket.port,
                       .key = order.key,
                       .started_at = Clock::Real().UnixSeconds()};
+}
+
+Status LocalLauncher::Run(std::string_view worker_id) {
+  const auto found = prepared_.find(worker_id);
+  if (found == prepared_.end()) return NotFound("no worker of this name was prepared");
+  const ProcessName process = found->second.process();
+  const Status running = found->second.Run();
+  prepared_.erase(found);
+  if (running.ok())
+    workers_[std::string(worker_id)] = {.process = process, .is_child = true, .was_killed = false};
+  return running;
 }
 
 bool LocalLauncher::Adopt(const WorkerRecord& record) {

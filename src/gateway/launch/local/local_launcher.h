@@ -34,7 +34,8 @@ class LocalLauncher final : public Launcher {
   /// Leaves the workers running.
   ~LocalLauncher() override = default;
 
-  Result<WorkerRecord> Start(const WorkerOrder& order) override;
+  Result<WorkerRecord> Prepare(const WorkerOrder& order) override;
+  Status Run(std::string_view worker_id) override;
   bool Adopt(const WorkerRecord& record) override;
   void Drain(std::string_view worker_id) override;
   void Kill(std::string_view worker_id) override;
@@ -56,6 +57,7 @@ class LocalLauncher final : public Launcher {
   void TrimLog(std::string_view worker_id) const;
 
   const LocalLauncherOptions options_;
+  std::map<std::string, HeldChild, std::less<>> prepared_;
   std::map<std::string, Worker, std::less<>> workers_;
 };
 

@@ -42,6 +42,13 @@ WorkerOrder Order(std::string id = "wrk_1") {
           .arguments = {"MODEL"}};
 }
 
+Result<WorkerRecord> Start(LocalLauncher* launcher, const WorkerOrder& order = Order()) {
+  auto record = launcher->Prepare(order);
+  if (!record.has_value()) return record;
+  if (const Status running = launcher->Run(order.worker_id); !running.ok()) return Fail(running);
+  return record;
+}
+
 std::vector<WorkerExit> WaitForExit(LocalLauncher* launcher) {
   for (int i = 0; i < 1000; ++i) {
     if (auto exits = launcher->TakeExits(); !exits.empty()) return exits;
@@ -64,7 +71,7 @@ TEST(LocalLauncher, GivesAWorkerItsSocketKeyAndArguments) {
   const auto launcher = Launcher(dir,
                                  "echo args: $*; echo key: $TESSERA_API_KEY; ls -l /proc/$$/fd; "
                                  "echo end; sleep 100");
-  const auto record = launcher->Start(Order());
+  const auto record = Start(launcher.get());
   ASSERT_TRUE(record.has_value()) << record.error().ToString();
   EXPECT_GT(record->port, 0);
   EXPECT_EQ(record->generation, 3);
@@ -83,7 +90,7 @@ TEST(LocalLauncher, GivesAWorkerItsSocketKeyAndArguments) {
 TEST(LocalLauncher, SaysWhyAWorkerEnded) {
   const TempDir dir;
   const auto launcher = Launcher(dir, "echo first; echo the model is not there >&2; exit 3");
-  ASSERT_TRUE(launcher->Start(Order()).has_value());
+  ASSERT_TRUE(Start(launcher.get()).has_value());
   const auto exits = WaitForExit(launcher.get());
   ASSERT_EQ(exits.size(), 1u);
   EXPECT_EQ(exits[0].reason, "exit status 3: the model is not there");
@@ -92,7 +99,7 @@ TEST(LocalLauncher, SaysWhyAWorkerEnded) {
 TEST(LocalLauncher, DrainEndsTheWholeGroup) {
   const TempDir dir;
   const auto launcher = Launcher(dir, "sleep 1000 & echo $!; wait");
-  ASSERT_TRUE(launcher->Start(Order()).has_value());
+  ASSERT_TRUE(Start(launcher.get()).has_value());
   const pid_t grandchild = std::stoi(WaitForLog(*launcher, "\n"));
   launcher->Drain("wrk_1");
   EXPECT_EQ(WaitForExit(launcher.get()).size(), 1u);
@@ -105,7 +112,7 @@ TEST(LocalLauncher, AProgramThatCannotRunIsAnErrorAtOnce) {
   const TempDir dir;
   auto launcher = LocalLauncher::Make(
       {.program = dir.path() / "absent", .log_dir = dir.path() / "logs", .lease = {}});
-  const auto record = (*launcher)->Start(Order());
+  const auto record = Start(launcher->get());
   ASSERT_FALSE(record.has_value());
   EXPECT_EQ(record.error().code(), Code::kNotFound);
   EXPECT_TRUE((*launcher)->TakeExits().empty());
@@ -116,7 +123,7 @@ TEST(LocalLauncher, AdoptsWhatLivesAndNothingElse) {
   WorkerRecord record;
   {
     const auto launcher = Launcher(dir, "sleep 1000");
-    record = *launcher->Start(Order());
+    record = *Start(launcher.get());
   }
   const auto launcher = Launcher(dir, "");
   WorkerRecord other = record;
@@ -128,6 +135,21 @@ TEST(LocalLauncher, AdoptsWhatLivesAndNothingElse) {
   EXPECT_EQ(waitpid(static_cast<pid_t>(record.pid), nullptr, 0), record.pid);
   EXPECT_EQ(WaitForExit(launcher.get()).size(), 1u);
   EXPECT_FALSE(launcher->Adopt(record));
+}
+
+TEST(LocalLauncher, WhatIsPreparedRunsNothingAndGoesWithItsMaker) {
+  const TempDir dir;
+  WorkerRecord record;
+  {
+    const auto launcher = Launcher(dir, "echo ran");
+    record = *launcher->Prepare(Order());
+    EXPECT_TRUE(StartTicks(record.pid).has_value()) << "it can be written down";
+    std::this_thread::sleep_for(milliseconds(100));
+  }
+  EXPECT_FALSE(StartTicks(record.pid).has_value());
+  const auto launcher = Launcher(dir, "");
+  EXPECT_EQ(launcher->ReadLog("wrk_1", 100).value_or("none"), "");
+  EXPECT_FALSE(launcher->Run("wrk_1").ok());
 }
 
 TEST(StartTicks, OfThisProcessAndOfNone) {
