@@ -33,7 +33,7 @@ def test_block_runs(place: str, script: str, tmp_path: Path, cache: Path) -> Non
         return
     port = free_port()
     (tmp_path / "model.gguf").symlink_to(GGUF)
-    script = "\n".join(lines).replace("8000", str(port))
+    script = "\n".join(lines).replace("8000", str(port)).replace("5000", str(free_port()))
     env = {**os.environ, "PATH": f"{TESSERA.parent}:{os.environ['PATH']}",
            "TESSERA_CACHE": str(cache), "HOME": str(tmp_path)}
     done = subprocess.run(["bash", "-euo", "pipefail", "-c", script], cwd=tmp_path, env=env,
