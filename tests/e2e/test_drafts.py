@@ -57,8 +57,15 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def bundles_of(cache: Path) -> Path:
+    """Beside it hashes of the model's files are kept, whatever becomes of the bundle."""
+    folder = cache / "bundles"
+    folder.mkdir()
+    return folder
+
+
 def compiling(out: Path, _: Path) -> Work:
-    return Work(out, out, "compile", GGUF)
+    return Work(bundles_of(out), out, "compile", GGUF)
 
 
 def exporting(out: Path, cache: Path) -> Work:
@@ -88,7 +95,7 @@ def test_signals_leave_nothing(tmp_path: Path, cache: Path, work: Callable[[Path
         assert it.seconds_to_end < 5
         assert it.hidden() == []
         assert b"tessera: " not in stderr, stderr.decode()
-        assert not [path for path in out.rglob("*") if path.is_file() and path.suffix != ".lock"]
+        assert not [path for path in it.out.rglob("*") if path.is_file() and path.suffix != ".lock"]
 
 
 @WORKS
@@ -114,7 +121,7 @@ def test_a_signal_that_is_ignored_stays_so(tmp_path: Path, cache: Path) -> None:
 
 @pytest.mark.parametrize("sent", [INTERRUPT, TERMINATE])
 def test_serve_that_is_still_compiling_leaves_nothing(tmp_path: Path, sent: signal.Signals) -> None:
-    it = Work(tmp_path, tmp_path, "serve", GGUF, "--port", "0")
+    it = Work(bundles_of(tmp_path), tmp_path, "serve", GGUF, "--port", "0")
     code, stderr = it.end_amid(sent)
     assert code == 128 + sent, stderr.decode()
     assert it.hidden() == []
