@@ -2,7 +2,6 @@
 #include "runtime/load_probe.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,8 +13,8 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/random.h"
 #include "base/thread_pool.h"
+#include "runtime/nameless_file.h"
 
 namespace tessera::runtime {
 namespace {
@@ -27,21 +26,6 @@ constexpr uint64_t kPage = 4096;
 /// One direct request: as large as the system reads ahead for a mapping that is read in order.
 constexpr uint64_t kRequest = 2 << 20;
 constexpr int kRounds = 3;
-
-/// Removes the file whatever happens.
-class Removed {
- public:
-  explicit Removed(fs::path path) : path_(std::move(path)) {}
-  ~Removed() {
-    std::error_code ignored;
-    fs::remove(path_, ignored);
-  }
-  Removed(const Removed&) = delete;
-  Removed& operator=(const Removed&) = delete;
-
- private:
-  fs::path path_;
-};
 
 Status WriteBytes(const fs::path& path) {
   TESSERA_ASSIGN_OR_RETURN(const auto writer, FileWriter::Create(path));
@@ -63,10 +47,8 @@ bool HasData(int fd, off_t offset) {
 }  // namespace
 
 Result<double> MeasureMapping(int threads) {
-  std::error_code error;
-  const fs::path path = fs::temp_directory_path(error) /
-                        fmt::format("tessera-probe-{}-{:x}", ::getpid(), SystemRandom64());
-  const Removed removed(path);
+  const NamelessFile file;
+  const fs::path path = file.path();
   TESSERA_RETURN_IF_ERROR(WriteBytes(path));
   TESSERA_ASSIGN_OR_RETURN(const auto pool, ThreadPool::Make(threads, {}));
   double best = 0;

@@ -11,8 +11,8 @@
 namespace tessera::runtime {
 
 /// Bytes a second at which pages of a file that the system has in memory are mapped, by `threads`
-/// threads that touch them: of a file of 64 MB in the temporary folder, which is removed.
-/// kResourceExhausted without room or threads.
+/// threads that touch them: of 64 MB in a nameless_file.h. kResourceExhausted
+/// without room or threads.
 Result<double> MeasureMapping(int threads);
 
 /// Bytes a second that the disk gives of `file`, past the page cache: some 64 MB from its middle.

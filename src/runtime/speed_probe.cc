@@ -2,8 +2,6 @@
 #include "runtime/speed_probe.h"
 
 #include <fmt/format.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -21,6 +19,7 @@
 #include "formats/irpa/writer.h"
 #include "formats/open.h"
 #include "runtime/machine_probe.h"
+#include "runtime/nameless_file.h"
 #include "runtime/step_work.h"
 
 namespace tessera::runtime {
@@ -128,21 +127,6 @@ int64_t LayersThatFit(const Program& program, uint64_t memory_available) {
   return fits;
 }
 
-/// A file in memory, which has no name in any folder and is gone with the process.
-class MemoryFile {
- public:
-  MemoryFile() : fd_(::memfd_create("tessera-probe", MFD_CLOEXEC)) {}
-  ~MemoryFile() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  MemoryFile(const MemoryFile&) = delete;
-  MemoryFile& operator=(const MemoryFile&) = delete;
-  fs::path path() const { return fmt::format("/proc/self/fd/{}", fd_); }
-
- private:
-  int fd_;  // -1 where the system refuses: using the path says so.
-};
-
 /// An archive of zeros for the program: a file with a hole for data, whose pages are memory once
 /// they are read.
 Result<formats::ParameterIndex> MakeZeros(const Program& program, const fs::path& path) {
@@ -178,7 +162,7 @@ Result<double> BestSeconds(int rounds, const Run& run) {
 
 Result<ProgramSpeed> RunOnZeros(const Program& program, int64_t prompt,
                                 const LoadOptions& options) {
-  const MemoryFile file;
+  const NamelessFile file;
   bundle::Bundle bundle;
   bundle.manifest.target = "cpu";
   bundle.program = program;
