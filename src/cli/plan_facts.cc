@@ -237,8 +237,13 @@ Status CheckFits(const PlanFacts& facts, const MemoryForecast& memory, kernels::
     fixes.push_back(fmt::format("--quantize {} ({})", choice.quantize, HumanBytes(smaller)));
     break;
   }
+  // More positions than one sequence has are what --kv-memory asked for.
+  const bool is_kv_memory = positions > static_cast<uint64_t>(facts.context);
   if (const uint64_t fit = memory.PositionsIn(available); fit >= kShortestSequence)
-    fixes.push_back(fmt::format("--max-seq-len {}", fit / kShortestSequence * kShortestSequence));
+    fixes.push_back(
+        is_kv_memory
+            ? fmt::format("--kv-memory {}Mi", (fit * memory.kv_per_token) >> 20)
+            : fmt::format("--max-seq-len {}", fit / kShortestSequence * kShortestSequence));
   for (const RankBytes& rank : BytesOfRanks(facts, kv_type)) {
     const uint64_t each =
         memory.fixed() - memory.weights + rank.weights + rank.kv_per_token * positions;
