@@ -2,7 +2,7 @@
 //
 // Launcher: starts and ends workers somewhere: processes of this machine (local/), pods of a
 // cluster. It knows nothing of endpoints and decides nothing; the controller does. Every launcher
-// passes launcher_conformance.h. Calls come from one thread, the controller's, and return soon.
+// keeps to what stands here. Calls come from one thread, the controller's, and return soon.
 #pragma once
 
 #include <cstdint>
