@@ -15,12 +15,12 @@
 #include "cli/validators.h"
 #include "cli/verbs.h"
 
+#include "access/api_key.h"
+#include "access/key_file.h"
+#include "access/limits.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "server/access/api_key.h"
-#include "server/access/key_file.h"
-#include "server/limits.h"
 
 namespace tessera::cli {
 namespace {
@@ -34,20 +34,20 @@ struct Options {
   std::string add;
 };
 
-Result<server::ApiKey> MakeEntry(const Options& options, const std::string& key) {
-  TESSERA_RETURN_IF_ERROR(server::CheckKeyName(options.name).WithContext("NAME"));
-  server::ApiKey entry;
+Result<access::ApiKey> MakeEntry(const Options& options, const std::string& key) {
+  TESSERA_RETURN_IF_ERROR(access::CheckKeyName(options.name).WithContext("NAME"));
+  access::ApiKey entry;
   entry.name = options.name;
-  entry.digest = server::DigestOf(key);
+  entry.digest = access::DigestOf(key);
   entry.scopes = 0;
   for (const std::string& name : options.scopes)
-    if (const auto scope = server::ScopeNamed(name)) entry.scopes |= server::ScopeBit(*scope);
+    if (const auto scope = access::ScopeNamed(name)) entry.scopes |= access::ScopeBit(*scope);
   entry.priority = static_cast<int32_t>(options.priority);
   entry.limits = {.requests_per_minute = options.rpm,
                   .tokens_per_minute = options.tpm,
                   .concurrency = options.concurrency};
   if (options.expires.empty()) return entry;
-  entry.expires = server::ParseUtcTime(options.expires);
+  entry.expires = access::ParseUtcTime(options.expires);
   if (!entry.expires.has_value())
     return Fail(InvalidArgument(fmt::format(
         "--expires is '{}', expected 2027-01-31 or 2027-01-31T12:00:00Z (UTC)", options.expires)));
@@ -57,26 +57,26 @@ Result<server::ApiKey> MakeEntry(const Options& options, const std::string& key)
 }
 
 /// The file with one entry more; a new one if there is none.
-Status AddTo(const std::filesystem::path& path, const server::ApiKey& key) {
-  std::vector<server::ApiKey> keys;
+Status AddTo(const std::filesystem::path& path, const access::ApiKey& key) {
+  std::vector<access::ApiKey> keys;
   if (IsPresent(path)) {
-    TESSERA_ASSIGN_OR_RETURN(keys, server::ReadKeyFile(path));
+    TESSERA_ASSIGN_OR_RETURN(keys, access::ReadKeyFile(path));
   }
   keys.push_back(key);
-  TESSERA_RETURN_IF_ERROR(server::CheckUnique(keys).WithContext(path.string()));
-  if (keys.size() > server::kKeysMax)
+  TESSERA_RETURN_IF_ERROR(access::CheckUnique(keys).WithContext(path.string()));
+  if (keys.size() > access::kKeysMax)
     return ResourceExhausted(
-        fmt::format("{}: more keys than the limit of {}", path.string(), server::kKeysMax));
+        fmt::format("{}: more keys than the limit of {}", path.string(), access::kKeysMax));
   json::Array entries;
-  for (const server::ApiKey& each : keys) entries.push_back(server::KeyEntry(each));
+  for (const access::ApiKey& each : keys) entries.push_back(access::KeyEntry(each));
   json::Object file;
   file["keys"] = std::move(entries);
   return WriteFileAtomic(path, json::SerializePretty(file));
 }
 
 Status MakeKey(const Options& options) {
-  const std::string key = server::MakeKey();
-  TESSERA_ASSIGN_OR_RETURN(const server::ApiKey entry, MakeEntry(options, key));
+  const std::string key = access::MakeKey();
+  TESSERA_ASSIGN_OR_RETURN(const access::ApiKey entry, MakeEntry(options, key));
   if (!options.add.empty()) {
     TESSERA_RETURN_IF_ERROR(AddTo(options.add, entry));
     Note("added {} to {}; a running server reads it on SIGHUP. The key is shown this once:\n",
@@ -84,7 +84,7 @@ Status MakeKey(const Options& options) {
     return WriteStdout(key + "\n");
   }
   Note("The key, shown this once, and its entry in the list \"keys\" of a key file:\n");
-  return WriteStdout(fmt::format("{}\n{}\n", key, json::Serialize(server::KeyEntry(entry))));
+  return WriteStdout(fmt::format("{}\n{}\n", key, json::Serialize(access::KeyEntry(entry))));
 }
 
 }  // namespace
@@ -103,16 +103,16 @@ void AddKey(CLI::App* app, Context* context) {
   verb->add_option("--priority", options->priority,
                    "Its class: the best priority that its requests may ask for, and their usual "
                    "one; lesser ones come first")
-      ->check(WholeNumber(-server::kPriorityMax, server::kPriorityMax))
+      ->check(WholeNumber(-access::kPriorityMax, access::kPriorityMax))
       ->capture_default_str();
   verb->add_option("--rpm", options->rpm, "Requests a minute (default: no limit)")
-      ->check(WholeNumber(1, server::kKeyRateMax));
+      ->check(WholeNumber(1, access::kKeyRateMax));
   verb->add_option("--tpm", options->tpm,
                    "Tokens a minute, of prompts and answers (default: no limit)")
-      ->check(WholeNumber(1, server::kKeyRateMax));
+      ->check(WholeNumber(1, access::kKeyRateMax));
   verb->add_option("--concurrency", options->concurrency,
                    "Requests at the same time (default: no limit)")
-      ->check(WholeNumber(1, server::kKeyConcurrencyMax));
+      ->check(WholeNumber(1, access::kKeyConcurrencyMax));
   verb->add_option("--expires", options->expires,
                    "From when on it is no key: 2027-01-31 or 2027-01-31T12:00:00Z, UTC")
       ->check(PlainText());

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Bounds of the HTTP dialects, each tested at n and n + 1. Bytes and connections are net/limits.h,
-// the queue and sampling lists engine/limits.h, ranges of request fields openai/schema.cc.
+// the queue and sampling lists engine/limits.h, ranges of request fields openai/schema.cc,
+// keys access/limits.h of the layer below.
 #pragma once
 
 #include <chrono>
@@ -24,7 +25,6 @@ inline constexpr size_t kChoicesMax = 256;  // Prompts times n.
 inline constexpr int64_t kChoicesPerPromptMax = 128;
 inline constexpr size_t kDryBreakersMax = 32;
 inline constexpr size_t kDryBreakerBytesMax = 64;
-inline constexpr int32_t kPriorityMax = 1000000;  // Of requests and keys, from minus that.
 inline constexpr size_t kWarningsMax = 16;        // Listed one by one; the rest as a number.
 inline constexpr size_t kWarningsHeldMax = 1024;  // Of one request; more leave no trace.
 
@@ -55,13 +55,5 @@ inline constexpr size_t kResumeStreamsMax = 64;     // 429.
 inline constexpr size_t kResumeBytesMax = 1 << 20;  // Of one; the oldest events are given up.
 /// How long a client may be away before its generation ends, and a complete answer is kept.
 inline constexpr Duration kResumeGrace = std::chrono::seconds(60);
-
-// The key file, and what an entry may say.
-inline constexpr uint64_t kKeyFileBytesMax = 4 << 20;
-/// Every call compares all of them; the engine remembers as many clients.
-inline constexpr size_t kKeysMax = 4096;
-inline constexpr size_t kKeyNameBytesMax = 64;
-inline constexpr int64_t kKeyRateMax = 1'000'000'000'000;  // Requests or tokens a minute.
-inline constexpr int64_t kKeyConcurrencyMax = 1'000'000;
 
 }  // namespace tessera::server

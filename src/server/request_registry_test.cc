@@ -34,7 +34,7 @@ TEST(RequestRegistry, RequestsOfOneNameEndTogetherAndLeaveSingly) {
 TEST(RequestRegistry, OnlyItsOwnerAndAnAdministratorCanEndARequest) {
   const auto caller = [](engine::ClientId client, Scope scope) {
     ApiKey key;
-    key.scopes = ScopeBit(scope);
+    key.scopes = access::ScopeBit(scope);
     return Caller{std::make_shared<const ApiKey>(std::move(key)),
                   std::make_shared<KeyUsage>(client, Clock::Real())};
   };

@@ -101,7 +101,7 @@ void Dispatch(const Context& context, const RouteKind& route, const Call& call,
   if (IsCounted(request, access) && caller->usage != nullptr) {
     if (const auto refusal = caller->usage->CountRequest()) {
       reply.SetRetryAfter(refusal->retry_after);
-      return Refuse(request, refusal->error, reply);
+      return Refuse(request, ToApiError(*refusal), reply);
     }
   }
   if (input == Input::kJson)

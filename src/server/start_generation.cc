@@ -26,7 +26,7 @@ std::optional<openai::ApiError> StartGeneration(const Context& context, const Re
                             .clock = context.clock});
   if (const auto refusal = AdmitChoices(reply.caller(), &choices, &listener)) {
     reply.SetRetryAfter(refusal->retry_after);
-    return refusal->error;
+    return ToApiError(*refusal);
   }
   std::function<void(const GenerationFacts&)> on_facts;
   if (const auto scope = reply.scope()) {

@@ -3,26 +3,14 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <optional>
 #include <string_view>
 #include <utility>
 
-#include "base/check.h"
-#include "server/access/key_file.h"
-#include "server/access/local_peer.h"
+#include "access/local_peer.h"
 
 namespace tessera::server {
 namespace {
-
-/// Takes the same time wherever the first difference is. Both are digests.
-bool EqualDigests(std::string_view a, std::string_view b) {
-  TESSERA_CHECK(a.size() == b.size());
-  unsigned difference = 0;
-  for (size_t i = 0; i < a.size(); ++i)
-    difference |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]);
-  return difference == 0;
-}
 
 bool StartsWithBearer(std::string_view value) {
   constexpr std::string_view kScheme = "bearer ";
@@ -68,53 +56,27 @@ Result<std::unique_ptr<AccessControl>> AccessControl::Make(const AccessOptions& 
   for (size_t i = 0; i < options.api_keys.size(); ++i) {
     if (options.api_keys[i].empty()) return Fail(InvalidArgument("an API key is empty"));
     // No name of a file looks like this one.
-    fixed.push_back({.name = fmt::format("--api-key #{}", i + 1),
-                     .digest = DigestOf(options.api_keys[i]),
-                     .scopes = ScopeBit(Scope::kInference) | ScopeBit(Scope::kMetrics)});
+    fixed.push_back(
+        {.name = fmt::format("--api-key #{}", i + 1),
+         .digest = access::DigestOf(options.api_keys[i]),
+         .scopes = access::ScopeBit(Scope::kInference) | access::ScopeBit(Scope::kMetrics)});
   }
-  std::unique_ptr<AccessControl> access(
-      new AccessControl(std::move(fixed), options.key_file, clock));
-  TESSERA_ASSIGN_OR_RETURN(std::vector<ApiKey> keys, access->Load());
-  access->Use(std::move(keys));
-  return access;
+  TESSERA_ASSIGN_OR_RETURN(std::unique_ptr<access::KeyRing> ring,
+                           access::KeyRing::Make(std::move(fixed), options.key_file, clock));
+  return std::unique_ptr<AccessControl>(new AccessControl(std::move(ring)));
 }
 
-Result<std::vector<ApiKey>> AccessControl::Load() const {
-  std::vector<ApiKey> keys = fixed_;
-  if (has_key_file()) {
-    TESSERA_ASSIGN_OR_RETURN(std::vector<ApiKey> more, ReadKeyFile(key_file_));
-    std::ranges::move(more, std::back_inserter(keys));
-  }
-  TESSERA_RETURN_IF_ERROR(CheckUnique(keys));
-  return keys;
-}
-
-void AccessControl::Use(std::vector<ApiKey> keys) {
-  const std::lock_guard lock(mutex_);
-  auto next = std::make_shared<KeySet>();
-  for (ApiKey& key : keys) {
-    const auto old = std::ranges::find_if(
-        *keys_, [&](const Entry& entry) { return entry.key->name == key.name; });
-    auto usage =
-        old != keys_->end() ? old->usage : std::make_shared<KeyUsage>(++last_client_, clock_);
-    usage->SetKey(key);
-    next->push_back({std::make_shared<const ApiKey>(std::move(key)), std::move(usage)});
-  }
-  keys_ = std::move(next);
-}
-
-std::shared_ptr<const AccessControl::KeySet> AccessControl::keys() const {
-  const std::lock_guard lock(mutex_);
-  return keys_;
-}
-
-std::vector<AccessControl::Entry> AccessControl::entries() const {
-  return *keys();
+openai::ApiError ToApiError(const Refusal& refusal) {
+  return {.http_status = refusal.http_status,
+          .message = refusal.message,
+          .type = refusal.type,
+          .param = refusal.param,
+          .code = refusal.code};
 }
 
 openai::ApiResult<Caller> AccessControl::Admit(const net::Request& request, Scope scope) const {
   if (!asks_for_key()) {
-    if (scope != Scope::kAdmin || IsLocalOperator(request)) return Caller{};
+    if (scope != Scope::kAdmin || access::IsLocalOperator(request)) return Caller{};
     return Forbidden(
         "without a key this is for programs on the server's own machine: call it at 127.0.0.1, or "
         "start the server with --api-keys and a key of the scope admin",
@@ -125,20 +87,16 @@ openai::ApiResult<Caller> AccessControl::Admit(const net::Request& request, Scop
   if (!given.has_value())
     return Unauthorized(
         "no API key: send it as \"Authorization: Bearer KEY\" or as \"X-Api-Key: KEY\"");
-  const std::string digest = DigestOf(*given);
-  const std::shared_ptr<const KeySet> known = keys();
-  const Entry* found = nullptr;
-  for (const Entry& entry : *known)  // To the end, also when it is found.
-    if (EqualDigests(entry.key->digest, digest)) found = &entry;
-  if (found == nullptr) return Unauthorized("the API key is none of this server's");
+  const std::optional<Entry> found = ring_->Find(*given);
+  if (!found.has_value()) return Unauthorized("the API key is none of this server's");
   const ApiKey& key = *found->key;
-  if (key.expires.has_value() && clock_.UnixSeconds() >= *key.expires)
-    return Unauthorized(
-        fmt::format("the API key '{}' expired at {}", key.name, FormatUtcTime(*key.expires)));
+  if (ring_->IsExpired(key))
+    return Unauthorized(fmt::format("the API key '{}' expired at {}", key.name,
+                                    access::FormatUtcTime(*key.expires)));
   if (!key.Has(scope))
-    return Forbidden(
-        fmt::format("the API key '{}' does not have the scope {}", key.name, ScopeName(scope)),
-        "insufficient_scope");
+    return Forbidden(fmt::format("the API key '{}' does not have the scope {}", key.name,
+                                 access::ScopeName(scope)),
+                     "insufficient_scope");
   return Caller{.key = found->key, .usage = found->usage};
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// AccessControl: the keys of this server and who is let in by them. The set of keys is replaced as
-// a whole by a reload; calls that were let in before go on. Thread-safe.
+// AccessControl: who is let in by the keys of this server (access/key_ring.h below). Thread-safe.
 //
 // Which calls ask for a key:
 //   scope inference   if there is any key, or a key file
@@ -10,10 +9,10 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "access/key_ring.h"
 #include "base/clock.h"
 #include "base/status.h"
 #include "net/http.h"
@@ -30,46 +29,33 @@ struct AccessOptions {
 
 class AccessControl {
  public:
-  /// One key in use.
-  struct Entry {
-    std::shared_ptr<const ApiKey> key;
-    std::shared_ptr<KeyUsage> usage;
-  };
+  using Entry = access::KeyRing::Entry;
 
   /// Reads the file. `clock` must outlive it.
   static Result<std::unique_ptr<AccessControl>> Make(const AccessOptions& options,
                                                      const Clock& clock);
 
-  bool asks_for_key() const { return !fixed_.empty() || !key_file_.empty(); }
-  bool has_key_file() const { return !key_file_.empty(); }
+  bool asks_for_key() const { return ring_->asks_for_key(); }
+  bool has_key_file() const { return ring_->has_key_file(); }
 
   /// Who calls, or 401 (no key, an unknown or expired one), or 403 (a key without the scope). The
-  /// key is "Authorization: Bearer KEY", else "X-Api-Key: KEY". Digests are compared, all of them,
-  /// each in constant time: how long it takes tells nothing about the keys.
+  /// key is "Authorization: Bearer KEY", else "X-Api-Key: KEY".
   openai::ApiResult<Caller> Admit(const net::Request& request, Scope scope) const;
 
   /// The keys as the file has them now, and those of the options. They count from Use on.
-  Result<std::vector<ApiKey>> Load() const;
+  Result<std::vector<ApiKey>> Load() const { return ring_->Load(); }
   /// A key keeps what it used, by its name.
-  void Use(std::vector<ApiKey> keys);
+  void Use(std::vector<ApiKey> keys) { ring_->Use(std::move(keys)); }
 
-  /// In the order of the file.
-  std::vector<Entry> entries() const;
+  std::vector<Entry> entries() const { return ring_->entries(); }
 
  private:
-  using KeySet = std::vector<Entry>;
+  explicit AccessControl(std::unique_ptr<access::KeyRing> ring) : ring_(std::move(ring)) {}
 
-  AccessControl(std::vector<ApiKey> fixed, std::string key_file, const Clock& clock)
-      : fixed_(std::move(fixed)), key_file_(std::move(key_file)), clock_(clock) {}
-  std::shared_ptr<const KeySet> keys() const;
-
-  const std::vector<ApiKey> fixed_;
-  const std::string key_file_;
-  const Clock& clock_;
-
-  mutable std::mutex mutex_;
-  std::shared_ptr<const KeySet> keys_ = std::make_shared<const KeySet>();
-  engine::ClientId last_client_ = 0;
+  const std::unique_ptr<access::KeyRing> ring_;
 };
+
+/// What OpenAI's clients get of it; Retry-After is the caller's.
+openai::ApiError ToApiError(const Refusal& refusal);
 
 }  // namespace tessera::server

@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
+#include "access/key_file.h"
 #include "base/file.h"
-#include "server/access/key_file.h"
 #include "support/brake.h"
 #include "support/fake_service.h"
 #include "support/fixtures.h"
@@ -42,7 +42,8 @@ class Keys : public ::testing::Test {
  protected:
   static std::string Entry(std::string_view name, std::string_view members = {}) {
     return fmt::format(R"({{"name":"{0}","hash":"sha256:{1}"{2}{3}}})", name,
-                       DigestOf(std::string(name) + "-key"), members.empty() ? "" : ",", members);
+                       access::DigestOf(std::string(name) + "-key"), members.empty() ? "" : ",",
+                       members);
   }
   void Write(const std::vector<std::string>& entries) {
     ASSERT_TRUE(
@@ -86,7 +87,7 @@ TEST_F(Keys, ErrorsNameTheKeyButNeverSayIt) {
     const net::Response response = server.Call("POST", "/v1/completions", Completion(), As(key));
     EXPECT_GE(response.status, 401);
     EXPECT_THAT(response.body, Not(HasSubstr(key)));
-    EXPECT_THAT(response.body, Not(HasSubstr(DigestOf(key))));
+    EXPECT_THAT(response.body, Not(HasSubstr(access::DigestOf(key))));
   }
   EXPECT_THAT(server.Call("GET", "/v1/models", "", As("old-key")).body,
               HasSubstr("'old' expired at 2020-01-01T00:00:00Z"));

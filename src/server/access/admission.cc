@@ -88,14 +88,13 @@ int64_t PromptTokens(const std::vector<ChoiceSpec>& choices) {
 
 std::optional<Refusal> CheckPriority(const ApiKey& key, int32_t asked) {
   if (!key.priority.has_value() || asked >= *key.priority) return std::nullopt;
-  return Refusal{
-      .error = {.http_status = 403,
-                .message = fmt::format("priority is {}, but the API key '{}' may ask for {} or "
-                                       "more (lesser ones come first)",
-                                       asked, key.name, *key.priority),
-                .type = "permission_error",
-                .param = "priority",
-                .code = "priority_not_allowed"}};
+  return Refusal{.http_status = 403,
+                 .message = fmt::format("priority is {}, but the API key '{}' may ask for {} or "
+                                        "more (lesser ones come first)",
+                                        asked, key.name, *key.priority),
+                 .type = "permission_error",
+                 .code = "priority_not_allowed",
+                 .param = "priority"};
 }
 
 }  // namespace

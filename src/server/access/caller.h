@@ -6,11 +6,16 @@
 
 #include <memory>
 
+#include "access/api_key.h"
+#include "access/key_usage.h"
 #include "engine/request.h"
-#include "server/access/api_key.h"
-#include "server/access/key_usage.h"
 
 namespace tessera::server {
+
+using access::ApiKey;
+using access::KeyUsage;
+using access::Refusal;
+using access::Scope;
 
 struct Caller {
   std::shared_ptr<const ApiKey> key;  // As it was when the call came. Null: none was asked for.

@@ -59,8 +59,9 @@ json::Value LimitOrNull(int64_t limit) {
 json::Object KeyStats(const AccessControl::Entry& entry) {
   const ApiKey& key = *entry.key;
   json::Array scopes;
-  for (int i = 0; i < kScopeCount; ++i)
-    if (key.Has(static_cast<Scope>(i))) scopes.emplace_back(ScopeName(static_cast<Scope>(i)));
+  for (int i = 0; i < access::kScopeCount; ++i)
+    if (key.Has(static_cast<Scope>(i)))
+      scopes.emplace_back(access::ScopeName(static_cast<Scope>(i)));
   const KeyUsage::Counters counters = entry.usage->counters();
   json::Object stats{{"name", key.name},
                      {"rpm", LimitOrNull(key.limits.requests_per_minute)},
@@ -73,8 +74,8 @@ json::Object KeyStats(const AccessControl::Entry& entry) {
                      {"completion_tokens", counters.completion_tokens}};
   stats["scopes"] = std::move(scopes);
   stats["priority"] = key.priority.has_value() ? json::Value(*key.priority) : json::Value(nullptr);
-  stats["expires"] =
-      key.expires.has_value() ? json::Value(FormatUtcTime(*key.expires)) : json::Value(nullptr);
+  stats["expires"] = key.expires.has_value() ? json::Value(access::FormatUtcTime(*key.expires))
+                                             : json::Value(nullptr);
   return stats;
 }
 

@@ -11,8 +11,8 @@
 #include <string>
 #include <thread>
 
+#include "access/api_key.h"
 #include "base/file.h"
-#include "server/access/api_key.h"
 #include "support/brake.h"
 #include "support/fake_service.h"
 #include "support/fixtures.h"
@@ -50,7 +50,7 @@ TEST(Admin, WithKeysItNeedsTheScope) {
     ASSERT_TRUE(
         WriteFileAtomic(path, fmt::format(R"({{"keys":[{{"name":"root",{}"hash":"sha256:{}",)"
                                           R"("scopes":["admin"]}}]}})",
-                                          members, DigestOf("root-key")))
+                                          members, access::DigestOf("root-key")))
             .ok());
   };
   write("");
@@ -80,13 +80,13 @@ TEST(Admin, StatsCountEachKey) {
   testing::TempDir folder;
   const std::string path = (folder.path() / "keys.json").string();
   const std::string entry = R"({{"name":"{0}","hash":"sha256:{1}","scopes":["{2}"]{3}}})";
-  ASSERT_TRUE(
-      WriteFileAtomic(
-          path, fmt::format("{{\"keys\":[{},{}]}}",
-                            fmt::format(fmt::runtime(entry), "root", DigestOf("r"), "admin", ""),
-                            fmt::format(fmt::runtime(entry), "alice", DigestOf("a"), "inference",
-                                        R"(,"rpm":2)")))
-          .ok());
+  ASSERT_TRUE(WriteFileAtomic(
+                  path, fmt::format("{{\"keys\":[{},{}]}}",
+                                    fmt::format(fmt::runtime(entry), "root", access::DigestOf("r"),
+                                                "admin", ""),
+                                    fmt::format(fmt::runtime(entry), "alice", access::DigestOf("a"),
+                                                "inference", R"(,"rpm":2)")))
+                  .ok());
   Server server(Server::Says("hello"), {.access = {.key_file = path}});
   for (const int status : {200, 200, 429})
     EXPECT_EQ(server.Call("POST", "/v1/completions", kCompletion, {{"X-Api-Key", "a"}}).status,
@@ -100,7 +100,7 @@ TEST(Admin, StatsCountEachKey) {
   EXPECT_EQ(alice.at("open").as_int64(), 0);
   EXPECT_EQ(alice.at("prompt_tokens").as_int64(), 8);
   EXPECT_EQ(alice.at("completion_tokens").as_int64(), 12);
-  EXPECT_EQ(response.body.find(DigestOf("a")), response.body.npos);
+  EXPECT_EQ(response.body.find(access::DigestOf("a")), response.body.npos);
 }
 
 TEST(Admin, StatsTellWhatIsThere) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Limits of a key, and the bucket under them, on a clock of the test's.
-#include "server/access/key_usage.h"
+#include "access/key_usage.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <chrono>
 #include <string>
 
-namespace tessera::server {
+namespace tessera::access {
 namespace {
 
 using std::chrono::hours;
@@ -88,10 +88,10 @@ TEST(KeyUsage, RequestsBeyondTheRateAreRefusedUntilTheyRefill) {
   for (int i = 0; i < 3; ++i) EXPECT_FALSE(limited.usage.CountRequest().has_value());
   const auto refusal = limited.usage.CountRequest();
   ASSERT_TRUE(refusal.has_value());
-  EXPECT_EQ(refusal->error.http_status, 429);
-  EXPECT_EQ(refusal->error.code, "rate_limit_exceeded");
-  EXPECT_EQ(refusal->error.type, "requests");
-  EXPECT_THAT(refusal->error.message, HasSubstr("alice"));
+  EXPECT_EQ(refusal->http_status, 429);
+  EXPECT_EQ(refusal->code, "rate_limit_exceeded");
+  EXPECT_EQ(refusal->type, "requests");
+  EXPECT_THAT(refusal->message, HasSubstr("alice"));
   EXPECT_EQ(refusal->retry_after, seconds(20));
   limited.clock.now += refusal->retry_after;
   EXPECT_FALSE(limited.usage.CountRequest().has_value()) << "Retry-After is long enough";
@@ -109,7 +109,7 @@ TEST(KeyUsage, TokensArePromptsAtOnceAndAnswersAsTheyCome) {
   limited.usage.End();
   const auto refusal = limited.usage.Begin(10);
   ASSERT_TRUE(refusal.has_value()) << "200 are owed";
-  EXPECT_EQ(refusal->error.type, "tokens");
+  EXPECT_EQ(refusal->type, "tokens");
   EXPECT_EQ(refusal->retry_after, seconds(21));
   limited.clock.now += seconds(21);
   EXPECT_FALSE(limited.usage.Begin(10).has_value());
@@ -133,10 +133,10 @@ TEST(KeyUsage, APromptThatNeverFitsIsNotToldToWait) {
   EXPECT_FALSE(limited.usage.Begin(600).has_value());
   const auto refusal = limited.usage.Begin(601);
   ASSERT_TRUE(refusal.has_value());
-  EXPECT_EQ(refusal->error.http_status, 400);
+  EXPECT_EQ(refusal->http_status, 400);
   EXPECT_EQ(refusal->retry_after, seconds(0));
-  EXPECT_THAT(refusal->error.message, HasSubstr("601"));
-  EXPECT_THAT(refusal->error.message, HasSubstr("600"));
+  EXPECT_THAT(refusal->message, HasSubstr("601"));
+  EXPECT_THAT(refusal->message, HasSubstr("600"));
 }
 
 TEST(KeyUsage, ConcurrencyIsBoundedAtNAndFreedByEnd) {
@@ -145,7 +145,7 @@ TEST(KeyUsage, ConcurrencyIsBoundedAtNAndFreedByEnd) {
   EXPECT_FALSE(limited.usage.Begin(1).has_value());
   const auto refusal = limited.usage.Begin(1);
   ASSERT_TRUE(refusal.has_value());
-  EXPECT_EQ(refusal->error.http_status, 429);
+  EXPECT_EQ(refusal->http_status, 429);
   EXPECT_EQ(refusal->retry_after, seconds(1));
   limited.usage.End();
   EXPECT_FALSE(limited.usage.Begin(1).has_value());
@@ -182,4 +182,4 @@ TEST(KeyUsage, AReloadGivesNobodyAFreshAllowance) {
 }
 
 }  // namespace
-}  // namespace tessera::server
+}  // namespace tessera::access

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/access/key_file.h"
+#include "access/key_file.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "server/limits.h"
+#include "access/limits.h"
 
-namespace tessera::server {
+namespace tessera::access {
 namespace {
 
 using ::testing::HasSubstr;
@@ -184,4 +184,4 @@ TEST(ApiKey, TimesAreReadAndWritten) {
 }
 
 }  // namespace
-}  // namespace tessera::server
+}  // namespace tessera::access

@@ -12,18 +12,18 @@
 //
 // Strict: what is not in this list is an error that names it, so that a misspelt limit is not a
 // missing one. Errors never hold a value of `hash`: somebody may have put the key itself there.
-// Pure functions, but for ReadKeyFile. Limits: server/limits.h.
+// Pure functions, but for ReadKeyFile. Limits: limits.h.
 #pragma once
 
 #include <filesystem>
 #include <string_view>
 #include <vector>
 
+#include "access/api_key.h"
 #include "base/json.h"
 #include "base/status.h"
-#include "server/access/api_key.h"
 
-namespace tessera::server {
+namespace tessera::access {
 
 /// kInvalidArgument "keys[3].rpm: ..."; kResourceExhausted past a limit. Names and keys are unique.
 /// An empty list is one: nobody may call.
@@ -39,4 +39,4 @@ Status CheckKeyName(std::string_view name);
 /// The entry that reads back as `key`.
 json::Object KeyEntry(const ApiKey& key);
 
-}  // namespace tessera::server
+}  // namespace tessera::access

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-namespace tessera::server {
+namespace tessera::access {
 
 /// What a key may call. None includes another.
 enum class Scope : uint8_t { kInference, kMetrics, kAdmin };
@@ -57,4 +57,4 @@ std::optional<int64_t> ParseUtcTime(std::string_view text);
 /// "2027-01-31T12:00:00Z".
 std::string FormatUtcTime(int64_t unix_seconds);
 
-}  // namespace tessera::server
+}  // namespace tessera::access

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/access/token_bucket.h"
+#include "access/token_bucket.h"
 
 #include <algorithm>
 #include <chrono>
@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 
-namespace tessera::server {
+namespace tessera::access {
 
 TokenBucket::TokenBucket(int64_t per_minute, TimePoint now)
     : per_minute_(per_minute), level_(static_cast<double>(per_minute)), at_(now) {
@@ -47,4 +47,4 @@ Duration TokenBucket::Until(double amount, TimePoint now) const {
   return Duration(static_cast<int64_t>(std::ceil(std::min(seconds, kYear) * 1e9)));
 }
 
-}  // namespace tessera::server
+}  // namespace tessera::access

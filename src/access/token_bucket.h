@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 
-namespace tessera::server {
+namespace tessera::access {
 
 class TokenBucket {
  public:
@@ -36,4 +36,4 @@ class TokenBucket {
   TimePoint at_;  // When it was that.
 };
 
-}  // namespace tessera::server
+}  // namespace tessera::access

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/access/local_peer.h"
+#include "access/local_peer.h"
 
 #include <algorithm>
 
-namespace tessera::server {
+namespace tessera::access {
 namespace {
 
 /// "a:80" -> "a", "[::1]:80" -> "::1", "a" -> "a".
@@ -44,4 +44,4 @@ bool IsLocalOperator(const net::Request& request) {
   return host == "localhost" || IsLoopbackAddress(host);
 }
 
-}  // namespace tessera::server
+}  // namespace tessera::access

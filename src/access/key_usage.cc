@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/access/key_usage.h"
+#include "access/key_usage.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 
 #include "base/check.h"
 
-namespace tessera::server {
+namespace tessera::access {
 namespace {
 
 void SetBucket(int64_t per_minute, TimePoint now, std::optional<TokenBucket>* bucket) {
@@ -51,11 +51,9 @@ void KeyUsage::SetKey(const ApiKey& key) {
 Refusal KeyUsage::Refuse(std::string message, std::string type, Duration wait) {
   ++counters_.refused;
   const auto seconds = std::chrono::ceil<std::chrono::seconds>(wait);
-  return {.error = {.http_status = 429,
-                    .message = std::move(message),
-                    .type = std::move(type),
-                    .param = {},
-                    .code = "rate_limit_exceeded"},
+  return {.message = std::move(message),
+          .type = std::move(type),
+          .code = "rate_limit_exceeded",
           .retry_after = std::max(seconds, std::chrono::seconds(1))};
 }
 
@@ -82,14 +80,13 @@ std::optional<Refusal> KeyUsage::Begin(int64_t prompt_tokens) {
   if (tokens_.has_value() && prompt_tokens > tokens_->per_minute()) {
     ++counters_.refused;
     // Waiting does not help.
-    return Refusal{.error = {.http_status = 400,
-                             .message = fmt::format(
-                                 "the prompt has {} tokens, more than the {} a minute of the API "
-                                 "key '{}'; send a shorter one",
-                                 prompt_tokens, tokens_->per_minute(), name_),
-                             .type = "invalid_request_error",
-                             .param = {},
-                             .code = "prompt_exceeds_rate_limit"}};
+    return Refusal{
+        .http_status = 400,
+        .message = fmt::format("the prompt has {} tokens, more than the {} a minute of the API "
+                               "key '{}'; send a shorter one",
+                               prompt_tokens, tokens_->per_minute(), name_),
+        .type = "invalid_request_error",
+        .code = "prompt_exceeds_rate_limit"};
   }
   if (tokens_.has_value()) {
     // With an allowance below zero even an empty prompt waits: its answer would be on credit.
@@ -147,4 +144,4 @@ std::string FormatReset(Duration duration) {
                    : fmt::format("{}m{}s", minutes, seconds % 60);
 }
 
-}  // namespace tessera::server
+}  // namespace tessera::access

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/access/key_file.h"
+#include "access/key_file.h"
 
 #include <fmt/format.h>
 
@@ -8,10 +8,10 @@
 #include <map>
 #include <utility>
 
+#include "access/limits.h"
 #include "base/file.h"
-#include "server/limits.h"
 
-namespace tessera::server {
+namespace tessera::access {
 namespace {
 
 constexpr std::array<std::string_view, 8> kMembers = {"name", "hash", "scopes",      "priority",
@@ -185,4 +185,4 @@ json::Object KeyEntry(const ApiKey& key) {
   return entry;
 }
 
-}  // namespace tessera::server
+}  // namespace tessera::access

@@ -15,18 +15,23 @@
 #include <optional>
 #include <string>
 
+#include "access/api_key.h"
+#include "access/token_bucket.h"
 #include "base/clock.h"
-#include "engine/request.h"
 #include "net/http.h"
-#include "server/access/api_key.h"
-#include "server/access/token_bucket.h"
-#include "server/openai/error.h"
 
-namespace tessera::server {
+namespace tessera::access {
+
+/// Whom an engine takes a caller for; 0 is nobody's.
+using ClientId = uint64_t;
 
 /// What a caller gets who has to wait, or asks too much (then `retry_after` is 0).
 struct Refusal {
-  openai::ApiError error;
+  int http_status = 429;
+  std::string message;
+  std::string type;     // Kind of error, in the words of OpenAI's API.
+  std::string code;     // Stable word for programs.
+  std::string param{};  // Field at fault; empty: none.
   std::chrono::seconds retry_after{0};
 };
 
@@ -41,11 +46,11 @@ class KeyUsage {
   };
 
   /// `client`: whom the engine takes it for. `clock` must outlive it.
-  KeyUsage(engine::ClientId client, const Clock& clock) : client_(client), clock_(clock) {}
+  KeyUsage(ClientId client, const Clock& clock) : client_(client), clock_(clock) {}
   KeyUsage(const KeyUsage&) = delete;
   KeyUsage& operator=(const KeyUsage&) = delete;
 
-  engine::ClientId client() const { return client_; }
+  ClientId client() const { return client_; }
   /// Of the key as it is from now on. What was used stays used.
   void SetKey(const ApiKey& key);
 
@@ -64,7 +69,7 @@ class KeyUsage {
  private:
   Refusal Refuse(std::string message, std::string type, Duration wait);
 
-  const engine::ClientId client_;
+  const ClientId client_;
   const Clock& clock_;
 
   mutable std::mutex mutex_;
@@ -79,4 +84,4 @@ class KeyUsage {
 /// seconds.
 std::string FormatReset(Duration duration);
 
-}  // namespace tessera::server
+}  // namespace tessera::access

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/access/local_peer.h"
+#include "access/local_peer.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
-namespace tessera::server {
+namespace tessera::access {
 namespace {
 
 TEST(LocalPeer, LoopbackIsFoundInEveryForm) {
@@ -38,4 +38,4 @@ TEST(LocalPeer, WhoeverOnlyPassesOnIsNotLocal) {
 }
 
 }  // namespace
-}  // namespace tessera::server
+}  // namespace tessera::access

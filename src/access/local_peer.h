@@ -7,7 +7,7 @@
 
 #include "net/http.h"
 
-namespace tessera::server {
+namespace tessera::access {
 
 /// "127.0.0.1:51234", "[::1]:80", "[::ffff:127.0.0.1]:80": as net::Request::peer.
 bool IsLoopbackPeer(std::string_view peer);
@@ -17,4 +17,4 @@ bool IsLoopbackPeer(std::string_view peer);
 /// machine's (a page whose name was made to lead here).
 bool IsLocalOperator(const net::Request& request);
 
-}  // namespace tessera::server
+}  // namespace tessera::access

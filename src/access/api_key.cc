@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/access/api_key.h"
+#include "access/api_key.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 #include "base/hash.h"
 #include "base/random.h"
 
-namespace tessera::server {
+namespace tessera::access {
 namespace {
 
 constexpr std::array<std::string_view, kScopeCount> kScopeNames = {"inference", "metrics", "admin"};
@@ -91,4 +91,4 @@ std::string FormatUtcTime(int64_t unix_seconds) {
                      clock.hours().count(), clock.minutes().count(), clock.seconds().count());
 }
 
-}  // namespace tessera::server
+}  // namespace tessera::access
