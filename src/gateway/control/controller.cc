@@ -4,19 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <condition_variable>
-#include <map>
-#include <mutex>
-#include <thread>
 #include <utility>
 
 #include "base/check.h"
 #include "base/log.h"
 #include "base/random.h"
 #include "base/thread.h"
+#include "gateway/control/controller_impl.h"
 #include "gateway/control/worker_arguments.h"
-#include "gateway/limits.h"
-#include "gateway/scale/autoscale.h"
 
 namespace tessera::gateway {
 namespace {
@@ -29,138 +24,7 @@ std::string NewKey() {
                      SystemRandom64(), SystemRandom64());
 }
 
-ApiError Refuse(int status, std::string text) {
-  return {.status = status, .text = std::move(text)};
-}
-
-ApiError NoEndpoint(std::string_view name) {
-  // The text that clients of this API know, two blanks included.
-  return Refuse(404, fmt::format("Model Endpoint {}  was not found.", name.substr(0, 200)));
-}
-
-ApiError NotStored(const Status& status) {
-  log::error("gateway: {}", status.ToString());
-  return Refuse(503, "The change could not be stored and was not made: " + status.message());
-}
-
-struct Worker {
-  WorkerRecord record;
-  WorkerState state = WorkerState::kStarting;
-  TimePoint since{};
-  int64_t since_unix = 0;
-};
-
-struct Endpoint {
-  explicit Endpoint(EndpointRecord of, TimePoint now) : record(std::move(of)), scaler(now) {}
-
-  EndpointRecord record;
-  std::shared_ptr<Route> route;
-  std::map<std::string, Worker> workers;
-  StartHistory history;
-  Autoscaler scaler;
-  uint64_t calls_seen = 0;
-  EndpointStatus status = EndpointStatus::kUpdatePending;
-  std::string reason = "accepted";
-  bool is_ready = false;
-};
-
 }  // namespace
-
-class Controller::Impl {
- public:
-  Impl(ControllerOptions options, Store* store, Launcher* launcher, const ModelTable* models,
-       std::unique_ptr<Prober> prober, const Clock& clock)
-      : options_(std::move(options)),
-        store_(*store),
-        launcher_(*launcher),
-        models_(*models),
-        prober_(std::move(prober)),
-        clock_(clock) {}
-  ~Impl() {
-    {
-      const std::lock_guard lock(wake_mutex_);
-      is_ending_ = true;
-    }
-    wake_.notify_one();
-    if (thread_.joinable()) thread_.join();
-    prober_.reset();  // Its calls come here.
-    for (auto& [name, endpoint] : endpoints_)
-      endpoint->route->Close(Unavailable("the gateway ends"));
-  }
-
-  Status Begin();
-  ApiResult<std::string> Create(const AskedSpec& asked, const std::string& owner);
-  ApiResult<std::string> Change(std::string_view name, const std::string& user, std::string kind,
-                                const std::function<ApiResult<void>(EndpointRecord*)>& change);
-  std::vector<EndpointView> List(std::string_view user) const;
-  std::optional<EndpointView> Find(std::string_view name, std::string_view user) const;
-  WayTo FindRoute(std::string_view name, std::string_view user) const;
-  void StopWorkers(Duration timeout);
-
- private:
-  /// An action with all that carrying it out needs, so that no lock is held meanwhile.
-  struct Deed {
-    Action action;
-    std::string endpoint;  // Its name.
-    WorkerOrder order;     // Of a start.
-    std::string endpoint_id;
-  };
-
-  Endpoint* FindLocked(std::string_view name) const {
-    const auto found = endpoints_.find(name);
-    return found == endpoints_.end() ? nullptr : found->second.get();
-  }
-  static bool MaySee(const Endpoint& endpoint, std::string_view user) {
-    return endpoint.record.owner == user || endpoint.record.spec.public_inference;
-  }
-  EndpointView ViewOf(const Endpoint& endpoint) const;
-  Endpoint& AddLocked(EndpointRecord record);
-  /// From anywhere: its lock is held while nothing else is taken.
-  void Wake() {
-    {
-      const std::lock_guard lock(wake_mutex_);
-      is_woken_ = true;
-    }
-    wake_.notify_one();
-  }
-
-  void Loop();
-  void TakeExits();
-  void TakeReady();
-  std::vector<Deed> Decide();
-  void DecideOne(Endpoint* endpoint, std::vector<Deed>* deeds);
-  void Judge(Endpoint* endpoint, const Verdict& verdict);
-  void CarryOut(Deed deed);
-  Result<WorkerRecord> Launch(const WorkerOrder& order);
-  void StartWorker(const Deed& deed);
-  void EndWorker(const Deed& deed);
-  void ForgetWorker(const Deed& deed);
-  void RemoveEndpoint(const Deed& deed);
-  void SetState(Endpoint* endpoint, Worker* worker, WorkerState state);
-  void Watch(const WorkerRecord& record);
-  void Tell(const std::string& endpoint_id, std::string kind, std::string text);
-
-  const ControllerOptions options_;
-  Store& store_;
-  Launcher& launcher_;
-  const ModelTable& models_;
-  std::unique_ptr<Prober> prober_;
-  const Clock& clock_;
-
-  std::mutex changes_;  // Held while a record is changed and stored: one change at a time.
-  mutable std::mutex mutex_;
-  std::condition_variable forgotten_;  // A worker has ended and is no longer known.
-  std::map<std::string, std::unique_ptr<Endpoint>, std::less<>> endpoints_;  // By name.
-  std::map<std::string, std::string, std::less<>> endpoint_of_worker_;       // Id -> name.
-  std::vector<std::string> ready_;  // Workers that answered, not yet taken note of.
-  bool is_stopping_ = false;        // No worker is started any more.
-
-  std::mutex wake_mutex_;
-  std::condition_variable wake_;
-  bool is_woken_ = false;
-  bool is_ending_ = false;
-  std::thread thread_;
-};
 
 Endpoint& Controller::Impl::AddLocked(EndpointRecord record) {
   auto endpoint = std::make_unique<Endpoint>(std::move(record), clock_.Now());
@@ -209,123 +73,6 @@ void Controller::Impl::Watch(const WorkerRecord& record) {
     }
     Wake();
   });
-}
-
-// ---- changes by callers ---------------------------------------------------------------------
-
-ApiResult<std::string> Controller::Impl::Create(const AskedSpec& asked, const std::string& owner) {
-  if (const auto arguments = WorkerArguments(asked.spec, models_, options_.template_dir);
-      !arguments.has_value())
-    return std::unexpected(Refuse(400, arguments.error().ToString()));
-  const std::lock_guard change(changes_);
-  {
-    const std::lock_guard lock(mutex_);
-    if (FindLocked(asked.spec.name) != nullptr)
-      return std::unexpected(Refuse(400, "The specified model endpoint already exists."));
-    if (static_cast<int64_t>(endpoints_.size()) >= kEndpointsMax)
-      return std::unexpected(Refuse(
-          400, fmt::format("There are {} endpoints already; delete some", endpoints_.size())));
-  }
-  EndpointRecord record{.id = NewId("end_"), .owner = owner, .spec = asked.spec};
-  record.warnings = asked.warnings;
-  for (std::string& wish : UnmetWishes(asked.spec)) record.warnings.push_back(std::move(wish));
-  record.created_at = record.updated_at = clock_.UnixSeconds();
-  const EventRecord event{.sequence = 0,
-                          .endpoint_id = record.id,
-                          .at = record.created_at,
-                          .kind = "created",
-                          .text = fmt::format("created with model {}", record.spec.model_name),
-                          .actor = owner};
-  if (const Status stored = store_.InsertEndpoint(record, event); !stored.ok())
-    return std::unexpected(NotStored(stored));
-  std::string id = record.id;
-  {
-    const std::lock_guard lock(mutex_);
-    AddLocked(std::move(record));
-  }
-  Wake();
-  return id;
-}
-
-ApiResult<std::string> Controller::Impl::Change(
-    std::string_view name, const std::string& user, std::string kind,
-    const std::function<ApiResult<void>(EndpointRecord*)>& change) {
-  const std::lock_guard one_at_a_time(changes_);
-  EndpointRecord record;
-  {
-    const std::lock_guard lock(mutex_);
-    const Endpoint* endpoint = FindLocked(name);
-    if (endpoint == nullptr || endpoint->record.owner != user)
-      return std::unexpected(NoEndpoint(name));
-    record = endpoint->record;
-  }
-  const int64_t revision = record.revision++;
-  if (auto changed = change(&record); !changed.has_value())
-    return std::unexpected(std::move(changed).error());
-  record.updated_at = clock_.UnixSeconds();
-  const EventRecord event{.sequence = 0,
-                          .endpoint_id = record.id,
-                          .at = record.updated_at,
-                          .kind = kind,
-                          .text = fmt::format("{}; this is change {}", kind, record.revision),
-                          .actor = user};
-  if (const Status stored = store_.UpdateEndpoint(record, revision, event); !stored.ok())
-    return std::unexpected(NotStored(stored));
-  {
-    const std::lock_guard lock(mutex_);
-    Endpoint* endpoint = FindLocked(name);
-    TESSERA_CHECK(endpoint != nullptr);  // Only a deletion removes it, and that is a change.
-    endpoint->record = record;
-    endpoint->status =
-        record.is_deleting ? EndpointStatus::kDeleteInProgress : EndpointStatus::kUpdatePending;
-    if (record.is_deleting) endpoint->route->Close(NotFound("the endpoint is deleted"));
-  }
-  Wake();
-  return record.id;
-}
-
-// ---- reading --------------------------------------------------------------------------------
-
-EndpointView Controller::Impl::ViewOf(const Endpoint& endpoint) const {
-  EndpointView view{.record = endpoint.record,
-                    .status = endpoint.status,
-                    .reason = endpoint.reason,
-                    .is_ready = endpoint.is_ready};
-  for (const auto& [id, worker] : endpoint.workers)
-    view.workers.push_back({.record = worker.record,
-                            .state = worker.state,
-                            .since = worker.since_unix,
-                            .open_calls = endpoint.route->OpenCalls(id)});
-  const Route::Load load = endpoint.route->load();
-  view.open_calls = load.open;
-  view.waiting_calls = load.waiting;
-  return view;
-}
-
-std::vector<EndpointView> Controller::Impl::List(std::string_view user) const {
-  std::vector<EndpointView> views;
-  {
-    const std::lock_guard lock(mutex_);
-    for (const auto& [name, endpoint] : endpoints_)
-      if (MaySee(*endpoint, user)) views.push_back(ViewOf(*endpoint));
-  }
-  std::ranges::sort(views, {}, [](const EndpointView& view) { return view.record.id; });
-  return views;
-}
-
-std::optional<EndpointView> Controller::Impl::Find(std::string_view name,
-                                                   std::string_view user) const {
-  const std::lock_guard lock(mutex_);
-  const Endpoint* endpoint = FindLocked(name);
-  if (endpoint == nullptr || !MaySee(*endpoint, user)) return std::nullopt;
-  return ViewOf(*endpoint);
-}
-
-WayTo Controller::Impl::FindRoute(std::string_view name, std::string_view user) const {
-  const std::lock_guard lock(mutex_);
-  const Endpoint* endpoint = FindLocked(name);
-  if (endpoint == nullptr || !MaySee(*endpoint, user) || endpoint->record.is_deleting) return {};
-  return {endpoint->route, endpoint->record.spec.max_workers == 0};
 }
 
 // ---- the thread -----------------------------------------------------------------------------
@@ -606,51 +353,6 @@ Result<std::unique_ptr<Controller>> Controller::Start(ControllerOptions options,
   return std::unique_ptr<Controller>(new Controller(std::move(impl)));
 }
 
-ApiResult<std::string> Controller::Create(const AskedSpec& asked, const std::string& owner) {
-  return impl_->Create(asked, owner);
-}
-
-ApiResult<std::string> Controller::Update(std::string_view name, const json::Object& body,
-                                          const std::string& user) {
-  return impl_->Change(name, user, "updated", [&](EndpointRecord* record) -> ApiResult<void> {
-    if (record->is_deleting) return std::unexpected(NoEndpoint(name));
-    auto asked = ReadUpdate(record->spec, body);
-    if (!asked.has_value()) return std::unexpected(std::move(asked).error());
-    if (NeedsNewWorkers(record->spec, asked->spec)) ++record->generation;
-    record->spec = std::move(asked->spec);
-    record->warnings = std::move(asked->warnings);
-    for (std::string& wish : UnmetWishes(record->spec)) record->warnings.push_back(std::move(wish));
-    return {};
-  });
-}
-
-ApiResult<void> Controller::Delete(std::string_view name, const std::string& user) {
-  const auto done = impl_->Change(name, user, "deleted", [&](EndpointRecord* record) {
-    record->is_deleting = true;
-    return ApiResult<void>();
-  });
-  if (!done.has_value()) return std::unexpected(done.error());
-  return {};
-}
-
-ApiResult<void> Controller::Restart(std::string_view name, const std::string& user) {
-  const auto done = impl_->Change(name, user, "restarted", [&](EndpointRecord* record) {
-    ++record->generation;
-    return ApiResult<void>();
-  });
-  if (!done.has_value()) return std::unexpected(done.error());
-  return {};
-}
-
-std::vector<EndpointView> Controller::List(std::string_view user) const {
-  return impl_->List(user);
-}
-std::optional<EndpointView> Controller::Find(std::string_view name, std::string_view user) const {
-  return impl_->Find(name, user);
-}
-WayTo Controller::FindRoute(std::string_view name, std::string_view user) const {
-  return impl_->FindRoute(name, user);
-}
 void Controller::StopWorkers(Duration timeout) {
   impl_->StopWorkers(timeout);
 }
