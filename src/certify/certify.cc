@@ -56,6 +56,7 @@ Result<std::unique_ptr<Session>> Load(const fs::path& folder, int64_t tokens) {
   const int64_t row_bytes = vocabulary * static_cast<int64_t>(sizeof(float));
   runtime::LoadOptions options;
   options.kv.tokens = tokens;
+  options.release_weights = true;
   options.max_rows = std::clamp<int64_t>(kMaxLogitBytes / row_bytes, 1, tokens);
   return runtime::LoadSession(std::move(opened), options);
 }

@@ -4,8 +4,8 @@
 // program of the source's own weights beside it where that fits, and compares logits, and keys and
 // values of each layer.
 //
-// Cost: at most kMaxTokens positions, fewer for large models (kMaxMultiplyAdds), and both programs'
-// weights mapped at once; logits of at most kMaxLogitBytes are held for each.
+// Cost: at most kMaxTokens positions, fewer for large models (kMaxMultiplyAdds); of the weights a
+// layer or the head is resident at a time; logits of at most kMaxLogitBytes are held for each.
 #pragma once
 
 #include <cstdint>

@@ -5,6 +5,7 @@
 #include "bundle/buffer_bytes.h"
 #include "certify/certify.h"
 #include "kernels/attention.h"
+#include "runtime/segments.h"
 
 namespace tessera::cli {
 namespace {
@@ -44,10 +45,15 @@ StageBytes Certificate(const PlanFacts& facts) {
       certify::WhyNotOriginal(facts.original_bytes, ReadTopology().memory_available,
                               /*disk_available=*/~uint64_t{0})
           .empty();
+  // Weights are mapped a segment at a time (LoadOptions::release_weights), of one program after
+  // the other.
+  const runtime::LargestSegment segment = runtime::LargestSegmentOf(facts.program);
+  const double original =
+      static_cast<double>(facts.original_bytes) / static_cast<double>(facts.parameters);
+  const auto of_original = static_cast<uint64_t>(static_cast<double>(segment.elements) * original);
   const uint64_t sessions = compares ? 2 : 1;
   return {sessions * SessionBytes(facts, tokens),
-          facts.weight_bytes - facts.table_bytes +
-              (compares ? facts.original_bytes - facts.original_table_bytes() : 0)};
+          std::max(segment.bytes, compares ? of_original : 0)};
 }
 
 }  // namespace

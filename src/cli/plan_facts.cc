@@ -51,11 +51,9 @@ void CountTable(const bundle::Program& program, PlanFacts* facts) {
   for (const bundle::Step& step : program.steps)
     if (const auto* head = std::get_if<bundle::HeadStep>(&step.op)) tables.erase(head->weight);
   facts->table_bytes = 0;
-  facts->table_elements = 0;
   for (const bundle::WeightIndex index : tables) {
     const bundle::Weight& table = program.weights[static_cast<size_t>(index)];
     facts->table_bytes += static_cast<uint64_t>(table.bytes);
-    facts->table_elements += table.n * table.k;
   }
 }
 

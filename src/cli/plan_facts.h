@@ -44,20 +44,12 @@ struct PlanFacts {
   bool is_exact = true;                        // No weight is rounded.
   uint64_t table_bytes = 0;  // Of weight_bytes, an embedding table that is nothing else: a few rows
                              // of it become memory.
-  int64_t table_elements = 0;
   uint64_t tokenizer_json = 0;        // Of a repository: the size of its file, or
   uint64_t vocabulary_bytes = 0;      // of the strings in a GGUF's vocabulary.
   uint64_t tokenizer_bytes = 0;       // In memory; of a repository an estimate from its vocabulary.
   std::vector<FormatChoice> formats;  // Of a repository of float matrices: best first.
   std::vector<std::string> warnings;
   std::string largest_file;  // Of the source or bundle.
-
-  /// Of original_bytes, that table: elements of a repository have one size as a rule.
-  uint64_t original_table_bytes() const {
-    const double share =
-        parameters > 0 ? static_cast<double>(table_elements) / static_cast<double>(parameters) : 0;
-    return static_cast<uint64_t>(share * static_cast<double>(original_bytes));
-  }
 };
 
 /// `model` as every verb takes it; of `compile` quantize and max_seq_len count. kInvalidArgument

@@ -251,7 +251,10 @@ void Executor::RunSegments(int index) {
     worker->gathered = segment.wanted_only && fewer;
     worker->view = worker->gathered ? &rows_->wanted() : &rows_->all();
     if (worker->view->rows() == 0) continue;  // Nobody wants logits.
-    if (!first) Barrier(*worker);
+    if (!first) {
+      Barrier(*worker);
+      if (worker->pool_index == 0 && place_.after_segment) place_.after_segment();
+    }
     first = false;
     worker->index = index;
     worker->count = static_cast<int>(workers_.size());

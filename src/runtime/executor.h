@@ -109,6 +109,8 @@ struct ExecutorPlace {
   int first_worker = 0;            // Of the pool.
   int workers = 0;                 // 0: all.
   int64_t first_kv_head = 0;       // Where its heads are in the KV memory.
+  /// Called by the pool's first worker between two segments, while others are in the second.
+  std::function<void()> after_segment = {};
 };
 
 class Executor {

@@ -44,6 +44,7 @@ class CpuSession final : public Session {
       const CallerPin pin(*pool_);
       group_->Run();
     }
+    if (releases_weights_) ReleaseWeights();
     if (const Status status = bundle_.archive.CheckIntact(); !status.ok()) {
       if (transport_ != nullptr) transport_->Abort(status.ToString());
       return Fail(status);
@@ -142,6 +143,10 @@ class CpuSession final : public Session {
     Tell();
   }
   Result<int64_t> Agree(int64_t pages, const LoadOptions& options);
+  void ReleaseWeights() const {
+    for (const formats::SourceFile& file : bundle_.archive.files())
+      file.mapping->DoneWith(0, file.mapping->bytes().size());
+  }
   int64_t LogitRows() const { return std::ssize(group_->rows().logit_rows()); }
 
   bundle::Bundle bundle_;
@@ -151,6 +156,7 @@ class CpuSession final : public Session {
   std::unique_ptr<KvMemory> kv_;
   std::unique_ptr<ThreadPool> pool_;
   std::unique_ptr<RankGroup> group_;
+  bool releases_weights_ = false;
   std::atomic<int64_t> next_task_{0};  // Of ForEach.
   uint64_t steps_ = 0;
 };
@@ -262,9 +268,12 @@ Result<std::unique_ptr<Session>> CpuSession::Make(bundle::Bundle bundle,
                                        topology));
   TESSERA_ASSIGN_OR_RETURN(
       session->pool_, ThreadPool::Make(workers.threads, std::move(workers.cpus), workers.crowded));
+  std::function<void()> after_segment;
+  session->releases_weights_ = options.release_weights;
+  if (options.release_weights) after_segment = [self = session.get()] { self->ReleaseWeights(); };
   TESSERA_ASSIGN_OR_RETURN(
       session->group_, RankGroup::Make(session->bundle_, session->kv_.get(), isa, options.max_rows,
-                                       session->pool_.get(), transport));
+                                       session->pool_.get(), transport, std::move(after_segment)));
   const int64_t page_bytes = session->kv_->layout().PageBytes();
   session->shape_ = {.vocab_size = dims.vocab_size,
                      .hidden_size = dims.hidden,

@@ -27,7 +27,10 @@ struct LoadOptions {
   bool pin_threads = true;  // To one core each; the caller of Step() while it runs.
   KvWish kv = {};           // By default one sequence of max_seq_len.
   kernels::KvType kv_type = kernels::KvType::kF16;
-  int64_t max_rows = 512;          // Tokens of one step over all chunks; scratch grows with it.
+  int64_t max_rows = 512;  // Tokens of one step over all chunks; scratch grows with it.
+  /// Weights leave this process's resident memory when a layer is done with them, so that one pass
+  /// over a model of any size needs a layer or the head at a time. Every step reads them anew.
+  bool release_weights = false;
   bool verify_parameters = false;  // Hash model.irpa, too: reads all of it.
   std::optional<Isa> isa =
       std::nullopt;  // Nothing: what the machine has. Isa{}: the scalar references.

@@ -20,8 +20,10 @@ bool MaySplitHeads(const bundle::Program& program) {
 
 Result<std::unique_ptr<RankGroup>> RankGroup::Make(const bundle::Bundle& bundle, KvMemory* kv,
                                                    const Isa& isa, int64_t max_rows,
-                                                   ThreadPool* pool, Transport* transport) {
+                                                   ThreadPool* pool, Transport* transport,
+                                                   std::function<void()> after_segment) {
   std::unique_ptr<RankGroup> group(new RankGroup(pool));
+  group->after_segment_ = std::move(after_segment);
   const auto ranks = static_cast<int>(bundle.ranks.size());
   TESSERA_CHECK(ranks >= 1 && pool->size() % ranks == 0);
   group->workers_ = pool->size() / ranks;
@@ -57,6 +59,7 @@ Status RankGroup::AddMember(const bundle::Bundle& bundle, size_t rank, KvMemory*
   place.first_worker = static_cast<int>(rank) * workers_;
   place.workers = workers_;
   place.first_kv_head = is_apart_ ? 0 : part.first_kv_head;
+  place.after_segment = after_segment_;
   Member member;
   TESSERA_ASSIGN_OR_RETURN(
       member.executor, Executor::Make(part, std::move(weights), kv, kernels::SelectRowKernels(isa),

@@ -27,10 +27,12 @@ namespace tessera::runtime {
 class RankGroup {
  public:
   /// All given must outlive the group. The pool's size is a multiple of the number of ranks here.
-  /// With `transport` there is one, and the others are in other processes.
+  /// With `transport` there is one, and the others are in other processes. `after_segment`: as
+  /// ExecutorPlace has it.
   static Result<std::unique_ptr<RankGroup>> Make(const bundle::Bundle& bundle, KvMemory* kv,
                                                  const Isa& isa, int64_t max_rows, ThreadPool* pool,
-                                                 Transport* transport);
+                                                 Transport* transport,
+                                                 std::function<void()> after_segment = {});
 
   /// Takes a step. Errors as Session::Step documents.
   Status Fill(std::span<const Chunk> chunks);
@@ -62,6 +64,7 @@ class RankGroup {
   std::unique_ptr<Collective> collective_;
   std::vector<Member> members_;
   std::function<void(int)> run_;
+  std::function<void()> after_segment_;
 };
 
 }  // namespace tessera::runtime

@@ -5,6 +5,7 @@
 #include <set>
 #include <variant>
 
+#include "bundle/step_weights.h"
 #include "runtime/limits.h"
 
 namespace tessera::runtime {
@@ -93,6 +94,25 @@ std::vector<Segment> SegmentsOf(const Program& program) {
     });
   }
   return segments;
+}
+
+LargestSegment LargestSegmentOf(const Program& program) {
+  LargestSegment largest;
+  for (const Segment& segment : SegmentsOf(program)) {
+    std::set<WeightIndex> weights;  // Joined matrices serve several projections.
+    for (size_t i = segment.begin; i < segment.end; ++i)
+      if (!Is<bundle::EmbedStep>(program.steps[i]))
+        bundle::ForEachWeight(&program.steps[i],
+                              [&](const WeightIndex* index) { weights.insert(*index); });
+    LargestSegment sum;
+    for (const WeightIndex index : weights) {
+      const bundle::Weight& weight = program.weights[static_cast<size_t>(index)];
+      sum.bytes += static_cast<uint64_t>(weight.bytes);
+      sum.elements += static_cast<uint64_t>(weight.n) * static_cast<uint64_t>(weight.k);
+    }
+    if (sum.bytes > largest.bytes) largest = sum;
+  }
+  return largest;
 }
 
 std::vector<BufferIndex> GatheredBuffers(const Program& program,

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "bundle/program.h"
@@ -24,6 +25,13 @@ struct Segment {
 };
 
 std::vector<Segment> SegmentsOf(const bundle::Program& program);
+
+/// The weights of the segment that has most of them; rows of an embedding table do not count.
+struct LargestSegment {
+  uint64_t bytes = 0;
+  uint64_t elements = 0;
+};
+LargestSegment LargestSegmentOf(const bundle::Program& program);
 
 /// Buffers of float32 that segments of wanted rows read and did not write: their rows have to be
 /// put together first.

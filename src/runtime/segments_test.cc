@@ -53,6 +53,25 @@ TEST(Segments, BeginAtAttentionsAndAtTheHead) {
   }
 }
 
+TEST(Segments, TheLargestCountsEachWeightOnceAndNoTable) {
+  bundle::Program program = TwoLayers();
+  const auto weight = [&](int64_t n, int64_t k, int64_t bytes) {
+    bundle::Weight made;
+    made.n = n;
+    made.k = k;
+    made.bytes = bytes;
+    program.weights.push_back(made);
+    return std::ssize(program.weights) - 1;
+  };
+  std::get<bundle::EmbedStep>(program.steps[0].op).table = weight(1000, 64, 128'000);
+  std::get<bundle::HeadStep>(program.steps.back().op).weight = weight(500, 64, 60'000);
+  // The norm of the head is weight 0, as everything else is: 64 * 64 elements.
+  const uint64_t shared = 2 * kStripWeightBytes;
+  EXPECT_EQ(LargestSegmentOf(program).bytes, shared + 60'000);
+  EXPECT_EQ(LargestSegmentOf(program).elements, 64u * 64 + 500 * 64);
+  EXPECT_EQ(LargestSegmentOf(bundle::Program()).bytes, 0u);
+}
+
 TEST(Segments, OnlyTheStreamIsGathered) {
   const bundle::Program program = TwoLayers();
   EXPECT_EQ(GatheredBuffers(program, SegmentsOf(program)),

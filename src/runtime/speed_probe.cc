@@ -15,6 +15,7 @@
 #include "bundle/bundle.h"
 #include "bundle/program_verify.h"
 #include "bundle/shard.h"
+#include "bundle/step_weights.h"
 #include "formats/irpa/entry_metadata.h"
 #include "formats/irpa/writer.h"
 #include "formats/open.h"
@@ -37,45 +38,6 @@ constexpr int kPrefillRounds = 3;
 constexpr double kDecodeShare = 0.8;
 constexpr double kPrefillShare = 0.6;
 
-/// Calls each(weight index &) for those of a step.
-template <class Each>
-void ForEachWeight(bundle::Step* step, const Each& each) {
-  const auto maybe = [&](std::optional<WeightIndex>* index) {
-    if (index->has_value()) each(&**index);
-  };
-  const auto norm = [&](std::optional<bundle::Norm>* found) {
-    if (found->has_value()) each(&(*found)->weight);
-  };
-  struct Visitor {
-    const Each& each;
-    const decltype(maybe)& optional;
-    const decltype(norm)& optional_norm;
-    void operator()(bundle::EmbedStep& s) const { each(&s.table); }
-    void operator()(bundle::QkvStep& s) const {
-      each(&s.norm.weight);
-      for (bundle::HeadRows* rows : {&s.q, &s.k, &s.v}) each(&rows->weight);
-      optional(&s.bias);
-      optional_norm(&s.q_norm);
-      optional_norm(&s.k_norm);
-    }
-    void operator()(bundle::AttentionStep&) const {}
-    void operator()(bundle::ProjectStep& s) const {
-      each(&s.weight);
-      optional(&s.bias);
-    }
-    void operator()(bundle::GatedStep& s) const {
-      each(&s.norm.weight);
-      each(&s.gate);
-      optional(&s.up);
-    }
-    void operator()(bundle::HeadStep& s) const {
-      each(&s.norm.weight);
-      each(&s.weight);
-    }
-  };
-  std::visit(Visitor{each, maybe, norm}, step->op);
-}
-
 int64_t LayerOf(const bundle::Step& step, int64_t last) {
   if (const auto* qkv = std::get_if<bundle::QkvStep>(&step.op)) return qkv->layer;
   return last;
@@ -96,7 +58,7 @@ Program FirstLayers(const Program& program, int64_t layers) {
   std::vector<WeightIndex> number(program.weights.size(), -1);
   cut.weights.clear();
   for (bundle::Step& step : cut.steps) {
-    ForEachWeight(&step, [&](WeightIndex* index) {
+    bundle::ForEachWeight(&step, [&](WeightIndex* index) {
       WeightIndex& to = number[static_cast<size_t>(*index)];
       if (to < 0) {
         to = std::ssize(cut.weights);

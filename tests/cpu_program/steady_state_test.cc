@@ -221,6 +221,37 @@ TEST_F(Refusals, ARefusedStepChangesNothing) {
   EXPECT_EQ(rest, Logits(expected.begin() + std::ssize(rest), expected.end()));
 }
 
+/// Resident bytes of this process's mappings of a file.
+int64_t ResidentOf(const std::filesystem::path& file) {
+  std::ifstream maps("/proc/self/smaps");
+  int64_t kilobytes = 0;
+  bool is_file = false;
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find('-') < line.find(' ')) is_file = line.ends_with(file.string());
+    if (is_file && line.starts_with("Rss:")) kilobytes += std::stoll(line.substr(4));
+  }
+  return kilobytes * 1024;
+}
+
+/// One pass over a model that is larger than memory: layers leave it when they are done, and
+/// nothing else changes.
+TEST(LoadSession, ReleasedWeightsAreNotResidentAndGiveTheSameLogits) {
+  for (const std::filesystem::path& model : {TinyLlama("hf"), SmolLm2()}) {
+    const std::filesystem::path bundle = BundleOf(model), archive = bundle / "model.irpa";
+    const std::vector<int32_t> tokens = Tokens(70);
+    const Logits expected = [&] {
+      const auto session = MustLoad(bundle, {.threads = 2, .kv = {.tokens = 128}});
+      const Logits logits = RunAll(session.get(), tokens);
+      EXPECT_GT(ResidentOf(archive), 0);
+      return logits;
+    }();
+    const auto session =
+        MustLoad(bundle, {.threads = 2, .kv = {.tokens = 128}, .release_weights = true});
+    EXPECT_EQ(RunAll(session.get(), tokens), expected);
+    EXPECT_EQ(ResidentOf(archive), 0);
+  }
+}
+
 TEST(LoadSession, RefusesOptionsOutOfRange) {
   const std::filesystem::path bundle = BundleOf(TinyLlama("hf"));
   EXPECT_FALSE(runtime::LoadSession(bundle, {.threads = -1}).has_value());

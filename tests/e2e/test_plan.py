@@ -202,7 +202,9 @@ def test_memory_of_compiling_comes_true(random_repository: Path, tmp_path: Path,
                              *flags)
     check_peak(peak, expected)
     if flags[-1:] == ("q4_k",):
-        assert expected["certificate"]["mapped_bytes"] > 2 * expected["packing"]["mapped_bytes"]
+        # A layer or the head of the original at a time, not both programs.
+        source = sum(file.stat().st_size for file in random_repository.glob("*.safetensors"))
+        assert 0 < expected["certificate"]["mapped_bytes"] < 0.8 * source
 
 
 def test_memory_of_compiling_a_gguf_comes_true(tmp_path: Path) -> None:
