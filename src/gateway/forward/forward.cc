@@ -90,17 +90,20 @@ class Call final : public net::UpstreamListener, public std::enable_shared_from_
     tried_.push_back(worker.id);
     const net::UpstreamAddress address{worker.host, worker.port};
     bool is_cancelled = false;
+    uint64_t number = 0;
     {
       const std::lock_guard lock(mutex_);
       waiting_ = 0;
       has_lease_ = true;
+      number = ++lease_number_;
       is_cancelled = is_cancelled_;
       lease_ = *std::move(lease);
     }
     if (is_cancelled) return End(Cancelled("the caller is gone"));
     const net::UpstreamCall call = client_->Send(address, std::move(request), shared_from_this());
     const std::lock_guard lock(mutex_);
-    if (has_lease_) call_ = call;
+    // It may have ended since, and another thread may be at the next attempt.
+    if (has_lease_ && lease_number_ == number) call_ = call;
     if (is_cancelled_) call.Cancel();
   }
 
@@ -128,6 +131,7 @@ class Call final : public net::UpstreamListener, public std::enable_shared_from_
   Route::Lease lease_;
   net::UpstreamCall call_;
   uint64_t waiting_ = 0;
+  uint64_t lease_number_ = 0;  // Of the lease that is or was had.
   bool has_lease_ = false;
   bool is_cancelled_ = false;
 };

@@ -147,11 +147,15 @@ std::string LocalLauncher::LastLine(std::string_view worker_id) const {
 
 std::string LocalLauncher::ExitReason(const std::string& id, const Worker& worker) const {
   if (!worker.is_child) return IsAlive(worker.process) ? "" : "it ended";
-  int status = 0;
   const auto pid = static_cast<pid_t>(worker.process.pid);
-  const pid_t waited = waitpid(pid, &status, WNOHANG);
-  if (waited == 0) return "";
-  if (waited < 0) return "it ended";
+  siginfo_t info = {};
+  if (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0)
+    return "it ended";
+  if (info.si_pid == 0) return "";
+  // What it started ends with it; until it is reaped its number is nobody else's.
+  (void)kill(-pid, SIGKILL);
+  int status = 0;
+  if (waitpid(pid, &status, 0) < 0) return "it ended";
   if (WIFSIGNALED(status))
     return worker.was_killed ? "killed" : fmt::format("ended by signal {}", WTERMSIG(status));
   if (WEXITSTATUS(status) == 0) return "it ended";

@@ -108,6 +108,21 @@ TEST(LocalLauncher, DrainEndsTheWholeGroup) {
   EXPECT_FALSE(StartTicks(grandchild).has_value());
 }
 
+TEST(LocalLauncher, WhatADeadWorkerStartedEndsWithIt) {
+  const TempDir dir;
+  const auto launcher = Launcher(dir, "sleep 1000 & echo $!; sleep 1000");
+  const auto record = Start(launcher.get());
+  ASSERT_TRUE(record.has_value());
+  const pid_t grandchild = std::stoi(WaitForLog(*launcher, "\n"));
+  ASSERT_EQ(kill(static_cast<pid_t>(record->pid), SIGKILL), 0) << "the leader alone";
+  const auto exits = WaitForExit(launcher.get());
+  ASSERT_EQ(exits.size(), 1u);
+  EXPECT_EQ(exits[0].reason, "ended by signal 9");
+  for (int i = 0; i < 500 && StartTicks(grandchild).has_value(); ++i)
+    std::this_thread::sleep_for(milliseconds(10));
+  EXPECT_FALSE(StartTicks(grandchild).has_value());
+}
+
 TEST(LocalLauncher, AProgramThatCannotRunIsAnErrorAtOnce) {
   const TempDir dir;
   auto launcher = LocalLauncher::Make(
