@@ -34,9 +34,7 @@ CREATE INDEX file_of_owner ON file (owner, id);
 }  // namespace
 
 Status Migrate(Database* database) {
-  Statement read = database->Prepare("PRAGMA user_version");
-  TESSERA_ASSIGN_OR_RETURN(const bool has_row, read.Next());
-  const int64_t version = has_row ? read.Integer(0) : 0;
+  TESSERA_ASSIGN_OR_RETURN(const int64_t version, database->Version());
   const auto newest = static_cast<int64_t>(std::size(kSteps));
   if (version > newest)
     return FailedPrecondition(fmt::format(
@@ -46,7 +44,7 @@ Status Migrate(Database* database) {
   for (int64_t step = version; step < newest; ++step) {
     const Status done = database->Transact([&]() -> Status {
       TESSERA_RETURN_IF_ERROR(database->Execute(kSteps[step]));
-      return database->Execute(fmt::format("PRAGMA user_version = {}", step + 1));
+      return database->SetVersion(step + 1);
     });
     if (!done.ok()) return done.WithContext(fmt::format("migration {}", step + 1));
   }

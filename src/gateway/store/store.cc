@@ -100,7 +100,7 @@ Store::~Store() {
 Result<std::unique_ptr<Store>> Store::Open(const std::filesystem::path& state_dir) {
   TESSERA_RETURN_IF_ERROR(MakeFolder(state_dir));
   TESSERA_ASSIGN_OR_RETURN(const int lock_fd, TakeLock(state_dir));
-  auto database = Database::Open(state_dir / kDatabaseFile);
+  auto database = OpenSqlite(state_dir / kDatabaseFile);
   Status status = StatusOf(database);
   if (status.ok()) status = Migrate(database->get());
   if (!status.ok()) {
@@ -191,8 +191,10 @@ Result<std::vector<EndpointRecord>> Store::LoadEndpoints() const {
 Status Store::PutWorker(const WorkerRecord& record) {
   const std::lock_guard lock(mutex_);
   Statement put = database_->Prepare(
-      "INSERT OR REPLACE INTO worker (id, endpoint_id, generation, pid, start_ticks, port, key, "
-      "started_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)");
+      "INSERT INTO worker (id, endpoint_id, generation, pid, start_ticks, port, key, started_at) "
+      "VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET pid = excluded.pid, "
+      "start_ticks = excluded.start_ticks, port = excluded.port, key = excluded.key, "
+      "started_at = excluded.started_at");
   put.Bind(1, record.id).Bind(2, record.endpoint_id).Bind(3, record.generation);
   put.Bind(4, record.pid).Bind(5, record.start_ticks).Bind(6, record.port);
   return put.Bind(7, record.key).Bind(8, record.started_at).Run();
