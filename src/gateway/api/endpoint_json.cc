@@ -125,7 +125,8 @@ json::Object EndpointJson(const EndpointView& view, std::string_view user) {
 
 json::Object WorkerJson(const WorkerView& worker) {
   return {{"id", worker.record.id},
-          {"pid", worker.record.pid},
+          {"pid", worker.record.pid > 0 ? json::Value(worker.record.pid) : json::Value()},
+          {"pod", worker.record.pod.empty() ? json::Value() : json::Value(worker.record.pod)},
           {"state", WorkerStateName(worker.state)},
           {"since", IsoTime(worker.since)},
           {"version", worker.record.generation},

@@ -135,7 +135,7 @@ Result Workers(const Context& context, const net::Request& request, const std::s
   json::Array workers;
   for (const WorkerView& worker : view->workers)
     // A worker that is being started has no process yet.
-    if (worker.state != WorkerState::kExited && worker.record.pid > 0)
+    if (worker.state != WorkerState::kExited && worker.record.started_at > 0)
       workers.push_back(WorkerJson(worker));
   return json::Object{{"workers", std::move(workers)}};
 }

@@ -66,6 +66,7 @@ Status Controller::Impl::Begin() {
 }
 
 void Controller::Impl::Watch(const WorkerRecord& record) {
+  if (record.port == 0) return;  // TakeNews comes back to it.
   prober_->Watch(record, [this, id = record.id] {
     {
       const std::lock_guard lock(mutex_);
@@ -86,6 +87,7 @@ void Controller::Impl::Loop() {
       is_woken_ = false;
     }
     TakeExits();
+    TakeNews();
     TakeReady();
     for (Deed& deed : Decide()) CarryOut(std::move(deed));
   }
@@ -98,8 +100,10 @@ void Controller::Impl::SetState(Endpoint* endpoint, Worker* worker, WorkerState 
   std::vector<RouteWorker> ready;
   for (const auto& [id, other] : endpoint->workers)
     if (other.state == WorkerState::kReady)
-      ready.push_back(
-          {.id = id, .port = static_cast<uint16_t>(other.record.port), .key = other.record.key});
+      ready.push_back({.id = id,
+                       .host = other.record.host,
+                       .port = static_cast<uint16_t>(other.record.port),
+                       .key = other.record.key});
   endpoint->route->SetWorkers(std::move(ready));
 }
 
@@ -134,6 +138,31 @@ void Controller::Impl::TakeExits() {
     prober_->Forget(exit.worker_id);
     Tell(endpoint_id, "worker_exited",
          fmt::format("worker {} has ended: {}", exit.worker_id, exit.reason));
+  }
+}
+
+void Controller::Impl::TakeNews() {
+  for (const WorkerNews& news : launcher_.TakeNews()) {
+    std::string endpoint_id;
+    WorkerRecord found;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto name = endpoint_of_worker_.find(news.worker_id);
+      Endpoint* endpoint = name == endpoint_of_worker_.end() ? nullptr : FindLocked(name->second);
+      if (endpoint == nullptr) continue;
+      endpoint_id = endpoint->record.id;
+      Worker& worker = endpoint->workers.at(news.worker_id);
+      if (news.port > 0) {
+        worker.record.host = news.host;
+        worker.record.port = news.port;
+        worker.record.pod = news.pod;
+        if (worker.state == WorkerState::kStarting) found = worker.record;
+      }
+    }
+    Watch(found);
+    if (!news.text.empty())
+      Tell(endpoint_id, "worker_waiting",
+           fmt::format("worker {} waits: {}", news.worker_id, news.text));
   }
 }
 

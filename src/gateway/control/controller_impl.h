@@ -104,6 +104,7 @@ class Controller::Impl {
 
   void Loop();
   void TakeExits();
+  void TakeNews();
   void TakeReady();
   std::vector<Deed> Decide();
   void DecideOne(Endpoint* endpoint, std::vector<Deed>* deeds);

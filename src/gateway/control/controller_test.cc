@@ -33,7 +33,7 @@ class FakeLauncher final : public Launcher {
                         .generation = order.generation,
                         .pid = 1000 + starts,
                         .start_ticks = 1,
-                        .port = 9,
+                        .port = tells_later ? 0 : 9,
                         .key = order.key,
                         .started_at = 1};
   }
@@ -53,6 +53,10 @@ class FakeLauncher final : public Launcher {
     const std::lock_guard lock(mutex);
     return std::exchange(exits, {});
   }
+  std::vector<WorkerNews> TakeNews() override {
+    const std::lock_guard lock(mutex);
+    return std::exchange(news, {});
+  }
   Result<std::string> ReadLog(std::string_view, uint64_t) const override { return std::string(); }
 
   void End(const std::string& id, const std::string& reason) {
@@ -70,7 +74,8 @@ class FakeLauncher final : public Launcher {
   WorkerOrder prepared;
   std::map<std::string, WorkerOrder> alive;
   std::vector<WorkerExit> exits;
-  std::atomic<bool> refuses{false};
+  std::vector<WorkerNews> news;
+  std::atomic<bool> refuses{false}, tells_later{false};
   std::atomic<int> starts{0};
 };
 
@@ -164,6 +169,33 @@ TEST_F(ControllerTest, NotReadyBeforeAWorkerAnswered) {
   std::this_thread::sleep_for(milliseconds(300));
   EXPECT_NE(View("a").status, EndpointStatus::kReady);
   EXPECT_FALSE(View("a").is_ready);
+}
+
+TEST_F(ControllerTest, AWorkerWhosePlaceIsToldLaterServesThere) {
+  launcher.tells_later = true;
+  Open();
+  ASSERT_TRUE(controller->Create(Spec("a"), "me").has_value());
+  ASSERT_TRUE(Eventually([&] { return launcher.Alive().size() == 1; }));
+  const std::string id = launcher.Alive()[0];
+  const auto tell = [&](WorkerNews news) {
+    const std::lock_guard lock(launcher.mutex);
+    launcher.news.push_back(std::move(news));
+  };
+  tell({.worker_id = "wrk_none", .text = "of nobody here"});
+  tell({.worker_id = id, .text = "no machine is free"});
+  ASSERT_TRUE(Eventually([&] {
+    const auto events = store->Events(View("a").record.id, 0, 100);
+    return events->back().text == "worker " + id + " waits: no machine is free";
+  }));
+  EXPECT_FALSE(View("a").is_ready) << "nobody was asked";
+  tell({.worker_id = id, .host = "10.1.2.3", .port = 8000, .pod = "pod-1"});
+  ASSERT_TRUE(BecomesReady("a"));
+  EXPECT_EQ(View("a").workers.at(0).record.pod, "pod-1");
+  controller->FindRoute("a", "me").route->Acquire({}, [&](Result<Route::Lease> lease) {
+    ASSERT_TRUE(lease.has_value());
+    EXPECT_EQ(lease->worker().host, "10.1.2.3");
+    EXPECT_EQ(lease->worker().port, 8000);
+  });
 }
 
 TEST_F(ControllerTest, ACrashedWorkerIsReplaced) {

@@ -91,6 +91,7 @@ class HttpProber final : public Prober {
     {
       const std::lock_guard lock(state_->mutex);
       State::Watched& watched = state_->watched[worker.id];
+      watched.address.host = worker.host;
       watched.address.port = static_cast<uint16_t>(worker.port);
       watched.on_ready = std::move(on_ready);
       watched.number = ++state_->last_number;

@@ -34,9 +34,12 @@ struct WorkerRecord {
   int64_t pid = 0;
   /// Of /proc/PID/stat: with the pid it names one process for as long as the machine is up.
   int64_t start_ticks = 0;
-  int64_t port = 0;  // On loopback.
+  int64_t port = 0;  // 0: not known yet, see Launcher::TakeNews.
   std::string key;   // What the worker asks for; secret.
   int64_t started_at = 0;
+  // Not stored: a launcher that adopts the worker tells them again.
+  std::string host = "127.0.0.1";  // In digits.
+  std::string pod{};               // Of a cluster.
 
   bool operator==(const WorkerRecord&) const = default;
 };

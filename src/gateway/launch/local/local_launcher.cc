@@ -77,6 +77,7 @@ std::filesystem::path LocalLauncher::LogOf(std::string_view worker_id) const {
 }
 
 Result<WorkerRecord> LocalLauncher::Prepare(const WorkerOrder& order) {
+  TESSERA_RETURN_IF_ERROR(CheckOrder(order));
   TESSERA_ASSIGN_OR_RETURN(const ListeningSocket socket, ListenOnLoopback());
   ChildOptions child{
       .program = options_.program,
@@ -175,6 +176,7 @@ std::vector<WorkerExit> LocalLauncher::TakeExits() {
     exits.push_back({at->first, std::move(reason)});
     at = workers_.erase(at);
   }
+  if (!exits.empty()) RemoveOldLogs();
   return exits;
 }
 
@@ -191,7 +193,24 @@ void LocalLauncher::TrimLog(std::string_view worker_id) const {
   if (WriteFileAtomic(older, *tail).ok()) std::filesystem::resize_file(path, 0, ignored);
 }
 
+void LocalLauncher::RemoveOldLogs() const {
+  std::vector<std::pair<std::filesystem::file_time_type, std::filesystem::path>> ended;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(options_.log_dir, ignored)) {
+    const std::filesystem::path& path = entry.path();
+    const bool is_kept = path.extension() != ".log" || workers_.contains(path.stem().string()) ||
+                         prepared_.contains(path.stem().string());
+    if (!is_kept) ended.emplace_back(entry.last_write_time(ignored), path);
+  }
+  std::ranges::sort(ended, std::ranges::greater());
+  for (size_t i = kEndedLogsMax; i < ended.size(); ++i) {
+    std::filesystem::remove(ended[i].second, ignored);
+    std::filesystem::remove(ended[i].second += ".1", ignored);
+  }
+}
+
 Result<std::string> LocalLauncher::ReadLog(std::string_view worker_id, uint64_t bytes_max) const {
+  if (!IsWorkerId(worker_id)) return Fail(NotFound("no worker has this name"));
   return ReadTail(LogOf(worker_id), bytes_max);
 }
 

@@ -26,6 +26,8 @@ struct LocalLauncherOptions {
 
 /// What a worker's log may hold; then its older half goes.
 inline constexpr uint64_t kLogBytesMax = 8u << 20;
+/// Logs of workers that have ended: of so many, the newest.
+inline constexpr size_t kEndedLogsMax = 64;
 
 class LocalLauncher final : public Launcher {
  public:
@@ -55,6 +57,7 @@ class LocalLauncher final : public Launcher {
   std::string ExitReason(const std::string& id, const Worker& worker) const;
   std::string LastLine(std::string_view worker_id) const;
   void TrimLog(std::string_view worker_id) const;
+  void RemoveOldLogs() const;
 
   const LocalLauncherOptions options_;
   std::map<std::string, HeldChild, std::less<>> prepared_;
