@@ -6,13 +6,14 @@ set -euo pipefail
 build_packages=(
   ca-certificates curl git g++ cmake ninja-build pkg-config ccache
   libboost1.81-dev libssl-dev libfmt-dev libspdlog-dev libcli11-dev libhwloc-dev
-  libcurl4-openssl-dev libsqlite3-dev libtomlplusplus-dev prometheus-cpp-dev libgtest-dev libgmock-dev libbenchmark-dev zlib1g-dev
+  libcurl4-openssl-dev libsqlite3-dev libpq-dev libtomlplusplus-dev prometheus-cpp-dev libgtest-dev libgmock-dev libbenchmark-dev zlib1g-dev
   libopenmpi-dev openmpi-bin
   python3 python3-pip jq
 )
 test_packages=(
   "${build_packages[@]}"
   clang-19 libclang-rt-19-dev clang-format-14 python3-venv valgrind procps
+  libxml2 libldap-2.5-0  # Of PostgreSQL's server, below.
 )
 
 fail() { echo "setup: $*" >&2; exit 1; }
@@ -47,29 +48,46 @@ cargo_is_new_enough || wanted+=(cargo-web rustc-web)
 as_root=()
 [ "$(id -u)" -eq 0 ] || as_root=(sudo)
 
-# Prometheus' checker of metrics and rules. Its package would also start a server: only the tool is
-# taken out of it.
-fetch_promtool() {
-  local root bin work
-  root=$(cd "$(dirname "$0")/.." && pwd)
-  bin=$root/.cache/bin
-  if command -v promtool >/dev/null || [ -x "$bin/promtool" ]; then return 0; fi
-  echo "setup: fetching promtool into .cache/bin"
-  work=$(mktemp -d)
-  download() { (cd "$work" && apt-get download -q -o APT::Sandbox::User=root prometheus) >/dev/null; }
+# fetch PACKAGE FOLDER: its files into FOLDER. For packages that would also start a server here.
+fetch() {
+  local package=$1 folder=$2
+  download() {
+    (cd "$folder" && apt-get download -q -o APT::Sandbox::User=root "$package") >/dev/null
+  }
   # The lists of packages may be missing or old.
   download 2>/dev/null || { "${as_root[@]}" apt-get update -q >/dev/null && download; } ||
-    fail "promtool could not be fetched: apt-get download prometheus"
-  dpkg-deb -x "$work"/prometheus_*.deb "$work"
-  mkdir -p "$bin"
-  mv "$work/usr/bin/promtool" "$bin/promtool"
-  rm -rf "$work"
+    fail "$package could not be fetched: apt-get download $package"
+  dpkg-deb -x "$folder/$package"_*.deb "$folder"
+}
+
+# Prometheus' checker of metrics and rules, and PostgreSQL's server for tests of the gateway.
+fetch_tools() {
+  local cache work
+  cache=$(cd "$(dirname "$0")/.." && pwd)/.cache
+  if ! command -v promtool >/dev/null && [ ! -x "$cache/bin/promtool" ]; then
+    echo "setup: fetching promtool into .cache/bin"
+    work=$(mktemp -d)
+    fetch prometheus "$work"
+    mkdir -p "$cache/bin"
+    mv "$work/usr/bin/promtool" "$cache/bin/promtool"
+    rm -rf "$work"
+  fi
+  if [ ! -x "$cache/postgres/lib/postgresql/15/bin/postgres" ]; then
+    echo "setup: fetching PostgreSQL into .cache/postgres"
+    work=$(mktemp -d)
+    fetch postgresql-15 "$work"
+    rm -rf "$cache/postgres" "$work/usr/lib/postgresql/15/lib/bitcode"
+    mkdir -p "$cache/postgres/lib" "$cache/postgres/share"
+    mv "$work/usr/share/postgresql" "$cache/postgres/share/"
+    mv "$work/usr/lib/postgresql" "$cache/postgres/lib/"
+    rm -rf "$work"
+  fi
 }
 
 missing=($(missing_of "${wanted[@]}"))
 if [ ${#missing[@]} -eq 0 ]; then
   echo "setup: all ${#wanted[@]} packages are installed"
-  [ "$set_name" != test ] || fetch_promtool
+  [ "$set_name" != test ] || fetch_tools
   exit 0
 fi
 . /etc/os-release
@@ -82,4 +100,4 @@ export DEBIAN_FRONTEND=noninteractive
   fail "apt-get update failed; is the package mirror reachable?"
 "${as_root[@]}" apt-get install -q -y --no-install-recommends "${missing[@]}" >/dev/null ||
   fail "apt-get install failed; run it by hand to see why: apt-get install ${missing[*]}"
-[ "$set_name" != test ] || fetch_promtool
+[ "$set_name" != test ] || fetch_tools

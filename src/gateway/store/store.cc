@@ -101,13 +101,26 @@ Result<std::unique_ptr<Store>> Store::Open(const std::filesystem::path& state_di
   TESSERA_RETURN_IF_ERROR(MakeFolder(state_dir));
   TESSERA_ASSIGN_OR_RETURN(const int lock_fd, TakeLock(state_dir));
   auto database = OpenSqlite(state_dir / kDatabaseFile);
-  Status status = StatusOf(database);
-  if (status.ok()) status = Migrate(database->get());
-  if (!status.ok()) {
+  if (!database.has_value()) {
     close(lock_fd);
-    return Fail(std::move(status).WithContext("state folder " + state_dir.string()));
+    return Fail(database.error().WithContext("state folder " + state_dir.string()));
   }
-  return std::unique_ptr<Store>(new Store(state_dir, lock_fd, *std::move(database)));
+  return Migrated(state_dir, lock_fd, *std::move(database));
+}
+
+Result<std::unique_ptr<Store>> Store::Open(const std::filesystem::path& state_dir,
+                                           std::unique_ptr<Database> database) {
+  TESSERA_RETURN_IF_ERROR(MakeFolder(state_dir));
+  TESSERA_ASSIGN_OR_RETURN(const int lock_fd, TakeLock(state_dir));
+  return Migrated(state_dir, lock_fd, std::move(database));
+}
+
+Result<std::unique_ptr<Store>> Store::Migrated(const std::filesystem::path& folder, int lock_fd,
+                                               std::unique_ptr<Database> database) {
+  std::unique_ptr<Store> store(new Store(folder, lock_fd, std::move(database)));
+  if (const Status done = Migrate(store->database_.get()); !done.ok())
+    return Fail(done.WithContext("state folder " + folder.string()));
+  return store;
 }
 
 Result<int64_t> Store::AppendLocked(const EventRecord& event) {

@@ -28,6 +28,9 @@ class Store {
   /// kUnavailable when another gateway has it, kFailedPrecondition when a newer Tessera wrote it,
   /// kDataLoss when it is damaged.
   static Result<std::unique_ptr<Store>> Open(const std::filesystem::path& state_dir);
+  /// The same with a database that is elsewhere (PostgreSQL), which nobody else writes.
+  static Result<std::unique_ptr<Store>> Open(const std::filesystem::path& state_dir,
+                                             std::unique_ptr<Database> database);
   ~Store();
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
@@ -70,6 +73,8 @@ class Store {
 
  private:
   Store(std::filesystem::path folder, int lock_fd, std::unique_ptr<Database> database);
+  static Result<std::unique_ptr<Store>> Migrated(const std::filesystem::path& folder, int lock_fd,
+                                                 std::unique_ptr<Database> database);
   Result<int64_t> AppendLocked(const EventRecord& event);
 
   const std::filesystem::path folder_;

@@ -10,7 +10,9 @@
 #include <set>
 
 #include "gateway/limits.h"
+#include "gateway/store/postgres_database.h"
 #include "support/fixtures.h"
+#include "support/postgres_server.h"
 
 namespace tessera::gateway {
 namespace {
@@ -32,7 +34,31 @@ EventRecord Event(std::string text) {
   return {.endpoint_id = "", .at = 1, .kind = "created", .text = std::move(text), .actor = "me"};
 }
 
-TEST(Store, KeepsWhatItWasGivenAcrossOpening) {
+/// What holds of a store whatever its database is.
+class EachStore : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    if (GetParam() == "sqlite") return;
+    static int number = 0;
+    const std::string name = "store_" + std::to_string(++number);
+    auto server = PostgresDatabase::Connect(testing::PostgresUrl("postgres"));
+    ASSERT_TRUE(server.has_value()) << server.error().ToString();
+    ASSERT_TRUE((*server)->Execute("CREATE DATABASE " + name).ok());
+    url_ = testing::PostgresUrl(name);
+  }
+  Result<std::unique_ptr<Store>> Open(const std::filesystem::path& folder) {
+    if (GetParam() == "sqlite") return Store::Open(folder);
+    TESSERA_ASSIGN_OR_RETURN(auto database, PostgresDatabase::Connect(url_));
+    return Store::Open(folder, std::move(database));
+  }
+
+ private:
+  std::string url_;
+};
+INSTANTIATE_TEST_SUITE_P(Databases, EachStore, ::testing::Values("sqlite", "postgres"),
+                         [](const auto& param) { return param.param; });
+
+TEST_P(EachStore, KeepsWhatItWasGivenAcrossOpening) {
   const TempDir dir;
   const EndpointRecord a = Endpoint("a");
   const WorkerRecord worker{.id = "wrk_1",
@@ -50,13 +76,13 @@ TEST(Store, KeepsWhatItWasGivenAcrossOpening) {
                         .sha256 = "ab",
                         .created_at = 9};
   {
-    auto store = Store::Open(dir.path() / "state");
+    auto store = Open(dir.path() / "state");
     ASSERT_TRUE(store.has_value()) << store.error().ToString();
     ASSERT_TRUE((*store)->InsertEndpoint(a, Event("made")).ok());
     ASSERT_TRUE((*store)->PutWorker(worker).ok());
     ASSERT_TRUE((*store)->InsertFile(file).ok());
   }
-  auto store = Store::Open(dir.path() / "state");
+  auto store = Open(dir.path() / "state");
   ASSERT_TRUE(store.has_value());
   EXPECT_EQ(*(*store)->LoadEndpoints(), std::vector{a});
   EXPECT_EQ(*(*store)->LoadWorkers(), std::vector{worker});
@@ -67,18 +93,18 @@ TEST(Store, KeepsWhatItWasGivenAcrossOpening) {
   EXPECT_EQ(events[0].text, "made");
 }
 
-TEST(Store, OneNameHasOneEndpoint) {
+TEST_P(EachStore, OneNameHasOneEndpoint) {
   const TempDir dir;
-  auto store = Store::Open(dir.path());
+  auto store = Open(dir.path());
   ASSERT_TRUE((*store)->InsertEndpoint(Endpoint("a"), Event("")).ok());
   const Status again = (*store)->InsertEndpoint(Endpoint("a"), Event(""));
   EXPECT_EQ(again.code(), Code::kAlreadyExists);
   EXPECT_EQ((*store)->LoadEndpoints()->size(), 1u);
 }
 
-TEST(Store, AnUpdateOfAnOldRevisionChangesNothing) {
+TEST_P(EachStore, AnUpdateOfAnOldRevisionChangesNothing) {
   const TempDir dir;
-  auto store = Store::Open(dir.path());
+  auto store = Open(dir.path());
   EndpointRecord record = Endpoint("a");
   ASSERT_TRUE((*store)->InsertEndpoint(record, Event("")).ok());
   record.revision = 2;
@@ -94,29 +120,9 @@ TEST(Store, AnUpdateOfAnOldRevisionChangesNothing) {
   EXPECT_TRUE((*store)->Events(record.id, 0, 10)->empty());
 }
 
-TEST(Store, SecondGatewayIsRefused) {
+TEST_P(EachStore, OldEventsGo) {
   const TempDir dir;
-  auto store = Store::Open(dir.path());
-  const auto second = Store::Open(dir.path());
-  ASSERT_FALSE(second.has_value());
-  EXPECT_EQ(second.error().code(), Code::kUnavailable);
-  EXPECT_NE(second.error().ToString().find("--state-dir"), std::string::npos);
-}
-
-TEST(Store, DamageAndNewerVersionsAreSaid) {
-  const TempDir dir;
-  {
-    std::ofstream(dir.path() / kDatabaseFile) << std::string(4096, 'x');
-    const auto store = Store::Open(dir.path());
-    ASSERT_FALSE(store.has_value());
-    EXPECT_EQ(store.error().code(), Code::kDataLoss) << store.error().ToString();
-  }
-  EXPECT_EQ(std::filesystem::file_size(dir.path() / kDatabaseFile), 4096u) << "left as it was";
-}
-
-TEST(Store, OldEventsGo) {
-  const TempDir dir;
-  auto store = Store::Open(dir.path());
+  auto store = Open(dir.path());
   EventRecord event = Event("");
   event.endpoint_id = "e";
   int64_t last = 0;
@@ -128,13 +134,13 @@ TEST(Store, OldEventsGo) {
 }
 
 // The child reports each acknowledged name through a pipe and is killed amid its writes.
-TEST(Store, AKillLosesNothingThatWasAcknowledged) {
+TEST_P(EachStore, AKillLosesNothingThatWasAcknowledged) {
   const TempDir dir;
   int fds[2];
   ASSERT_EQ(pipe(fds), 0);
   const pid_t child = fork();
   if (child == 0) {
-    auto store = Store::Open(dir.path());
+    auto store = Open(dir.path());
     for (int i = 0; store.has_value() && i < 100000; ++i) {
       const EndpointRecord record = Endpoint("e" + std::to_string(i));
       if (!(*store)->InsertEndpoint(record, Event("")).ok()) break;
@@ -155,7 +161,7 @@ TEST(Store, AKillLosesNothingThatWasAcknowledged) {
     acknowledged.append(buffer, static_cast<size_t>(got));
   close(fds[0]);
   ASSERT_EQ(waitpid(child, nullptr, 0), child);
-  auto store = Store::Open(dir.path());
+  auto store = Open(dir.path());
   ASSERT_TRUE(store.has_value()) << store.error().ToString();
   std::set<std::string> ids;
   const auto kept = (*store)->LoadEndpoints();
@@ -164,6 +170,26 @@ TEST(Store, AKillLosesNothingThatWasAcknowledged) {
   ASSERT_EQ(acknowledged.size() % 30, 0u);
   for (size_t at = 0; at < acknowledged.size(); at += 30)
     EXPECT_TRUE(ids.contains(acknowledged.substr(at, 30)));
+}
+
+TEST(Store, SecondGatewayIsRefused) {
+  const TempDir dir;
+  auto store = Store::Open(dir.path());
+  const auto second = Store::Open(dir.path());
+  ASSERT_FALSE(second.has_value());
+  EXPECT_EQ(second.error().code(), Code::kUnavailable);
+  EXPECT_NE(second.error().ToString().find("--state-dir"), std::string::npos);
+}
+
+TEST(Store, DamageAndNewerVersionsAreSaid) {
+  const TempDir dir;
+  {
+    std::ofstream(dir.path() / kDatabaseFile) << std::string(4096, 'x');
+    const auto store = Store::Open(dir.path());
+    ASSERT_FALSE(store.has_value());
+    EXPECT_EQ(store.error().code(), Code::kDataLoss) << store.error().ToString();
+  }
+  EXPECT_EQ(std::filesystem::file_size(dir.path() / kDatabaseFile), 4096u) << "left as it was";
 }
 
 TEST(MakeId, LaterOnesSortBehind) {
