@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes each verb's --help into docs/cli.md, between its `<!-- help VERB -->` and `<!-- end -->`.
+"""Writes each verb's --help into docs/cli.md, between its `<!-- help VERB -->` (or `VERB SUBVERB`) and `<!-- end -->`.
 
 usage: tools/cli_reference.py [--check] [TESSERA]
 --check compares only (exit 1 when the page is old).
@@ -21,14 +21,14 @@ def main() -> int:
     tessera = arguments[0] if arguments else str(ROOT / "build/release/tessera")
 
     def help_of(match: re.Match[str]) -> str:
-        words = [] if match.group(1) == "tessera" else [match.group(1)]
+        words = [] if match.group(1) == "tessera" else match.group(1).split()
         text = subprocess.run([tessera, *words, "--help"], check=True, capture_output=True,
                               text=True).stdout
         lines = "\n".join(line.rstrip() for line in text.strip().splitlines())
         return f"<!-- help {match.group(1)} -->\n```text\n{lines}\n```\n<!-- end -->"
 
     old = PAGE.read_text()
-    new = re.sub(r"<!-- help ([\w-]+) -->.*?<!-- end -->", help_of, old, flags=re.S)
+    new = re.sub(r"<!-- help ([\w -]+?) -->.*?<!-- end -->", help_of, old, flags=re.S)
     if "--check" in sys.argv:
         return 0 if new == old else 1
     PAGE.write_text(new)

@@ -9,6 +9,7 @@
 
 #include "cli/download_bars.h"
 #include "cli/environment.h"
+#include "cli/http_address.h"
 #include "cli/progress.h"
 #include "cli/terminal.h"
 
@@ -91,20 +92,6 @@ hub::AwsSettings Aws() {
   return aws;
 }
 
-/// What `variable` says is an address that may stand in messages.
-Status CheckEndpoint(std::string_view variable, std::string_view address) {
-  const bool is_http = address.starts_with("https://") || address.starts_with("http://");
-  if (!is_http || hub::OriginOf(address).empty())
-    return InvalidArgument(
-        fmt::format("{}=\"{:.80}\": expected an address that begins with https:// or http://",
-                    variable, address));
-  const size_t host = address.find("://") + 3;
-  if (address.substr(host, address.find('/', host) - host).find('@') != std::string_view::npos)
-    return InvalidArgument(
-        fmt::format("{} has a password in it, which messages would show: leave it out", variable));
-  return {};
-}
-
 }  // namespace
 
 void AddHubOptions(CLI::App* verb, HubOptions* options) {
@@ -120,7 +107,7 @@ void AddHubOptions(CLI::App* verb, HubOptions* options) {
 Result<hub::Settings> HubSettings(const HubOptions& options, const std::string& cache_dir) {
   hub::Settings settings;
   settings.endpoint = HubEndpoint();
-  TESSERA_RETURN_IF_ERROR(CheckEndpoint("HF_ENDPOINT", settings.endpoint));
+  TESSERA_RETURN_IF_ERROR(CheckHttpAddress("HF_ENDPOINT", settings.endpoint));
   TESSERA_ASSIGN_OR_RETURN(const std::filesystem::path home, HuggingFaceHome());
   const auto cache = FirstOf({"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"});
   settings.cache = !options.hf_cache_dir.empty() ? std::filesystem::path(options.hf_cache_dir)
@@ -134,7 +121,7 @@ Result<hub::Settings> HubSettings(const HubOptions& options, const std::string& 
       FirstOf({"REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"}).value_or("");
   settings.aws = Aws();
   if (!settings.aws.endpoint.empty())
-    TESSERA_RETURN_IF_ERROR(CheckEndpoint("AWS_ENDPOINT_URL", settings.aws.endpoint));
+    TESSERA_RETURN_IF_ERROR(CheckHttpAddress("AWS_ENDPOINT_URL", settings.aws.endpoint));
   TESSERA_RETURN_IF_ERROR(ReadTimeout(&settings));
   return settings;
 }

@@ -62,17 +62,16 @@ namespace {
 /// What is wrong with a flag that the chosen verb does not have but that we know of.
 std::optional<std::string> ForeignFlag(const CLI::App& app,
                                        const std::vector<std::string>& arguments) {
-  const CLI::App* verb = nullptr;
+  // The verb, and what stands below it ("endpoints create").
+  std::vector<const CLI::App*> places = {&app};
   for (const std::string& argument : arguments) {
-    const auto named = app.get_subcommands(
+    const auto named = places.back()->get_subcommands(
         [&](const CLI::App* candidate) { return candidate->get_name() == argument; });
-    if (named.empty()) continue;
-    verb = named.front();
-    break;
+    if (!named.empty()) places.push_back(named.front());
   }
-  if (verb == nullptr) return std::nullopt;
+  if (places.size() == 1) return std::nullopt;
   return FindForeignFlag(arguments, [&](const std::string& name) {
-    for (const CLI::App* place : {verb, &app})
+    for (const CLI::App* place : places)
       if (const CLI::Option* option = place->get_option_no_throw(name))
         return option->get_items_expected_min() > 0 ? FlagUse::kTakesValue : FlagUse::kSwitch;
     return FlagUse::kUnknown;
@@ -94,6 +93,7 @@ std::string UsageMessage(const CLI::App* /*app*/, const CLI::Error& error) {
 void RefuseEmptyTexts(CLI::App& app) {
   constexpr std::array<std::string_view, 2> kMayBeEmpty = {"--prompt", "--system"};
   for (CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) {
+    RefuseEmptyTexts(*verb);
     for (CLI::Option* option : verb->get_options()) {
       const bool is_text = option->get_type_name().starts_with("TEXT");
       if (is_text && std::ranges::find(kMayBeEmpty, option->get_name()) == kMayBeEmpty.end())
@@ -156,6 +156,8 @@ int Main(int argc, char** argv) {
   AddRun(&app, &context);
   AddServe(&app, &context);
   AddGateway(&app, &context);
+  AddEndpoints(&app, &context);
+  AddCompletions(&app, &context);
   AddKey(&app, &context);
   AddCompile(&app, &context);
   AddPull(&app, &context);

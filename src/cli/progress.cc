@@ -42,6 +42,11 @@ std::optional<double> SecondsLeft(uint64_t done, uint64_t total, double seconds)
   return seconds * static_cast<double>(total - done) / static_cast<double>(done);
 }
 
+std::string ProgressBar(double share, int cells) {
+  const int filled = std::clamp(static_cast<int>(share * cells), 0, cells);
+  return fmt::format("[{:#<{}}{:.<{}}]", "", filled, "", cells - filled);
+}
+
 std::string ProgressFigures(const ProgressNumbers& numbers) {
   const std::string bytes =
       fmt::format("{} of {}", HumanBytes(numbers.done), HumanBytes(numbers.total));
@@ -64,8 +69,7 @@ std::string ProgressLine(std::string_view title, const ProgressNumbers& numbers,
   constexpr size_t kFrame = 3;  // "[] "
   if (text.size() + kFrame + kFewestCells <= room) {
     const auto cells = static_cast<int>(std::min<size_t>(kMostCells, room - text.size() - kFrame));
-    const auto filled = static_cast<int>(ShareOf(numbers.done, numbers.total) * cells);
-    return fmt::format("{} [{:#<{}}{:.<{}}]{}", title, "", filled, "", cells - filled,
+    return fmt::format("{} {}{}", title, ProgressBar(ShareOf(numbers.done, numbers.total), cells),
                        text.substr(title.size()));
   }
   if (text.size() <= room) return text;

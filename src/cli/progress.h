@@ -29,6 +29,9 @@ struct ProgressNumbers {
   std::optional<double> seconds_left = {};
 };
 
+/// "[####....]": `share` from 0 to 1 of so many cells.
+std::string ProgressBar(double share, int cells);
+
 /// "1.2 GB of 4.7 GB, 1.1 GB/s, 3.2 s left"
 std::string ProgressFigures(const ProgressNumbers& numbers);
 std::string ProgressLine(std::string_view title, const ProgressNumbers& numbers, int columns);

@@ -30,6 +30,8 @@ void ReportUsage(Context* context, const Status& status);
 void AddRun(CLI::App* app, Context* context);
 void AddServe(CLI::App* app, Context* context);
 void AddGateway(CLI::App* app, Context* context);
+void AddEndpoints(CLI::App* app, Context* context);
+void AddCompletions(CLI::App* app, Context* context);
 void AddKey(CLI::App* app, Context* context);
 void AddCompile(CLI::App* app, Context* context);
 void AddPull(CLI::App* app, Context* context);

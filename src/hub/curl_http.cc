@@ -24,6 +24,7 @@ struct Transfer {
   const HttpSink* sink = nullptr;
   HttpHead head;
   size_t header_bytes = 0;
+  size_t error_bytes_max = kMaxErrorBodyBytes;
   bool head_seen = false;
   Status error;  // Of a sink or a limit: what ended the transfer.
 };
@@ -63,15 +64,17 @@ class CurlHttp final : public Http {
   CurlHttp(const CurlHttp&) = delete;
   CurlHttp& operator=(const CurlHttp&) = delete;
 
-  Result<HttpHead> GetOneHop(const HttpRequest& request, const HttpSink& sink) override {
+  Result<HttpHead> OneHop(const HttpRequest& request, const HttpSink& sink) override {
     curl_easy_reset(curl_);  // Options only: connections stay.
     transfer_ = {};
     transfer_.sink = &sink;
     transfer_.head.url = request.url;
     std::array<char, CURL_ERROR_SIZE> reason{};
     SetTransfer(reason.data(), request.url);
+    transfer_.error_bytes_max = request.error_bytes_max;
     Headers headers;
     SetRequest(request, &headers);
+    SetMethod(request, &headers);
     curl_easy_setopt(curl_, CURLOPT_HTTPHEADER, headers.list);
     const CURLcode code = curl_easy_perform(curl_);
     if (!transfer_.error.ok()) return Fail(std::move(transfer_.error));
@@ -124,6 +127,19 @@ class CurlHttp final : public Http {
       headers->Add(fmt::format("{}: {}", name, value));
   }
 
+  /// `request` must outlive the transfer: its body is not copied.
+  void SetMethod(const HttpRequest& request, Headers* headers) {
+    if (request.is_direct) curl_easy_setopt(curl_, CURLOPT_NOPROXY, "*");
+    if (request.method == "GET") return;
+    curl_easy_setopt(curl_, CURLOPT_CUSTOMREQUEST, request.method.c_str());
+    if (!request.json_body.has_value()) return;
+    curl_easy_setopt(curl_, CURLOPT_POSTFIELDS, request.json_body->data());
+    curl_easy_setopt(curl_, CURLOPT_POSTFIELDSIZE_LARGE,
+                     static_cast<curl_off_t>(request.json_body->size()));
+    headers->Add("Content-Type: application/json");
+    headers->Add("Expect:");  // Waiting for "100 Continue" would only cost time.
+  }
+
   /// Once a request: its head is complete when the body begins or the transfer ends.
   Status SeeHead() {
     if (std::exchange(transfer_.head_seen, true)) return {};
@@ -138,7 +154,7 @@ class CurlHttp final : public Http {
     TESSERA_RETURN_IF_ERROR(SeeHead());
     if (transfer_.head.ok()) return transfer_.sink->on_body(bytes);
     std::string& text = transfer_.head.error_text;
-    text += AsText(bytes.first(std::min(bytes.size(), kMaxErrorBodyBytes - text.size())));
+    text += AsText(bytes.first(std::min(bytes.size(), transfer_.error_bytes_max - text.size())));
     return {};
   }
 

@@ -74,7 +74,7 @@ struct Server {
 class ServerHttp final : public Http {
  public:
   explicit ServerHttp(Server& server) : server_(server) {}
-  Result<HttpHead> GetOneHop(const HttpRequest& request, const HttpSink& sink) override {
+  Result<HttpHead> OneHop(const HttpRequest& request, const HttpSink& sink) override {
     return server_.Answer(request, sink);
   }
 

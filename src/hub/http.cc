@@ -133,7 +133,7 @@ Result<HttpHead> Get(Http& http, HttpRequest request, const HttpSink& sink) {
   const std::string origin = OriginOf(request.url);
   const std::string first(WithoutQuery(request.url));
   for (int hop = 0; hop <= kMaxRedirects; ++hop) {
-    TESSERA_ASSIGN_OR_RETURN(HttpHead head, http.GetOneHop(request, sink));
+    TESSERA_ASSIGN_OR_RETURN(HttpHead head, http.OneHop(request, sink));
     const std::string* location = head.Find("location");
     if (!IsRedirect(head.status) || location == nullptr) return head;
     TESSERA_ASSIGN_OR_RETURN(std::string next, ResolveUrl(request.url, *location));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Http: what the hub layer needs of HTTP, as an interface: one GET over one hop. curl_http.h is the
-// real one; tests put a scripted one in its place. Get() adds redirects, whose rules are ours:
+// Http: what clients of this program need of HTTP, as an interface: one request over one hop.
+// curl_http.h is the real one; tests put a scripted one in its place. Get() adds redirects, whose
+// rules are ours:
 // credentials go to the origin (scheme, host, port) of the first address and nowhere else, https
 // never becomes http, and there are at most kMaxRedirects. An object belongs to one thread.
 #pragma once
@@ -18,6 +19,7 @@
 
 #include "base/bytes.h"
 #include "base/status.h"
+#include "hub/limits.h"
 #include "hub/settings.h"
 
 namespace tessera::hub {
@@ -31,11 +33,15 @@ struct ByteRange {
 };
 
 struct HttpRequest {
+  std::string method = "GET";
   std::string url;
   std::string bearer;  // Token; empty: none.
   std::optional<ByteRange> range;
-  std::string if_range;              // Validator; only with `range`.
-  const AwsSettings* aws = nullptr;  // Signs with SigV4 when it has keys.
+  std::string if_range;                  // Validator; only with `range`.
+  const AwsSettings* aws = nullptr;      // Signs a GET with SigV4 when it has keys.
+  std::optional<std::string> json_body;  // Of other methods.
+  bool is_direct = false;                // Whatever the proxies' variables say.
+  size_t error_bytes_max = kMaxErrorBodyBytes;
   /// The whole answer must be there by then; 0: as long as bytes arrive.
   std::chrono::milliseconds time_limit{0};
 };
@@ -64,12 +70,12 @@ class Http {
   /// Any complete answer is a success, whatever its status. kUnavailable: no connection, a broken
   /// or stalled transfer (retrying may help). kFailedPrecondition: a certificate that is not
   /// trusted. kInvalidArgument: no address. No redirect is followed.
-  virtual Result<HttpHead> GetOneHop(const HttpRequest& request, const HttpSink& sink) = 0;
+  virtual Result<HttpHead> OneHop(const HttpRequest& request, const HttpSink& sink) = 0;
 };
 
 using HttpFactory = std::function<Result<std::unique_ptr<Http>>()>;
 
-/// GetOneHop() along redirects. kFailedPrecondition for too many of them or one to http.
+/// OneHop() along redirects. kFailedPrecondition for too many of them or one to http.
 Result<HttpHead> Get(Http& http, HttpRequest request, const HttpSink& sink);
 
 /// The whole body of a 2xx as text, at most `max_bytes` (else kResourceExhausted); empty otherwise.

@@ -35,7 +35,7 @@ class ScriptedHttp final : public Http {
   std::map<std::string, std::string> redirects;
   std::vector<HttpRequest> asked;
 
-  Result<HttpHead> GetOneHop(const HttpRequest& request, const HttpSink& sink) override {
+  Result<HttpHead> OneHop(const HttpRequest& request, const HttpSink& sink) override {
     asked.push_back(request);
     HttpHead head;
     head.url = request.url;
