@@ -14,7 +14,8 @@ TEST(DetailText, SaysWhichFieldsAreWrong) {
   EXPECT_EQ(DetailText(R"({"detail": "Model Endpoint a  was not found."})"),
             "Model Endpoint a  was not found.");
   EXPECT_EQ(DetailText(R"({"detail": [
-      {"type": "int_type", "loc": ["body", "min_workers"], "msg": "Input should be a valid integer"},
+      {"type": "int_type", "loc": ["body", "min_workers"],
+       "msg": "Input should be a valid integer"},
       {"type": "enum", "loc": ["query", "order_by"], "msg": "wrong", "input": 3}]})"),
             "min_workers: Input should be a valid integer; order_by: wrong");
 }
