@@ -96,6 +96,8 @@ Status ErrnoStatus(int error, std::string_view what, const std::filesystem::path
       return ResourceExhausted(std::move(text));
     case EEXIST:
       return AlreadyExists(std::move(text));
+    case ELOOP:
+      return InvalidArgument(std::move(text) + "; put the file itself there instead of the link");
     default:
       return Unavailable(std::move(text));
   }

@@ -200,7 +200,13 @@ Result<Bundle> OpenParts(const Parts& parts) {
   bundle.folder = parts.program.parent_path();
   bundle.manifest.target = "cpu";
   TESSERA_RETURN_IF_ERROR(ReadPair(parts.program, parts.config, &bundle));
+  std::set<fs::path> named;
   for (const fs::path& path : parts.parameters) {
+    std::error_code error;  // What cannot be resolved is compared as it is written.
+    const fs::path whole = fs::canonical(path, error);
+    if (!named.insert(error ? path : whole).second)
+      return Fail(InvalidArgument(fmt::format(
+          "{} is named twice among the parameters; name each file once", path.string())));
     TESSERA_ASSIGN_OR_RETURN(formats::ParameterIndex index, formats::Open(path));
     TESSERA_RETURN_IF_ERROR(bundle.archive.Join(std::move(index)).WithContext(path.string()));
   }

@@ -21,10 +21,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// A cache that may not be written.
+Status Placed(Status status) {
+  if (status.code() != Code::kPermissionDenied) return status;
+  return PermissionDenied(status.message() + ": name a folder of yours with --cache-dir");
+}
+
 Status MakeFolders(const fs::path& path) {
   std::error_code error;
   fs::create_directories(path, error);
-  if (error) return ErrnoStatus(error.value(), "making the folder", path);
+  if (error) return Placed(ErrnoStatus(error.value(), "making the folder", path));
   return {};
 }
 
@@ -92,7 +98,19 @@ std::string BundleId::FolderName() const {
                      FolderSafeName(quantization), Key());
 }
 
-std::string ExplainDifference(const Manifest& existing, const BundleId& wanted) {
+namespace {
+
+/// Whether a bundle of those sources was made of all of these, in this order.
+bool HasSources(const std::vector<FileRecord>& all, const std::vector<FileRecord>& wanted) {
+  size_t found = 0;
+  for (const FileRecord& source : all)
+    if (found < wanted.size() && source.sha256 == wanted[found].sha256) ++found;
+  return found == wanted.size();
+}
+
+}  // namespace
+
+std::string ExplainDifference(const Manifest& existing, const BundleId& wanted, Stages stages) {
   std::string text;
   const auto note = [&](std::string_view what, std::string_view from, std::string_view to) {
     if (from != to)
@@ -112,15 +130,19 @@ std::string ExplainDifference(const Manifest& existing, const BundleId& wanted) 
   const auto options = wanted.AllOptions();
   // How something is quantised says nothing beside the news that something else is.
   const bool same_quantization = existing.quantization == wanted.quantization;
+  const bool all = stages == Stages::kAll;
   const auto tells = [&](const std::string& key) {
-    return same_quantization || key != kQuantiserOption;
+    return (same_quantization || key != kQuantiserOption) &&
+           (all || !wanted.program_options.contains(key));
   };
   for (const auto& [key, from] : existing.options)
     if (tells(key)) note(key, from, value(options, key));
   for (const auto& [key, to] : options)
     if (tells(key) && !existing.options.contains(key)) note(key, "", to);
-  if (SourcesText(existing.source.files) != SourcesText(wanted.AllSources()))
-    text += fmt::format("{}source files changed", text.empty() ? "" : ", ");
+  const bool same_sources =
+      all ? SourcesText(existing.source.files) == SourcesText(wanted.AllSources())
+          : HasSources(existing.source.files, wanted.sources);
+  if (!same_sources) text += fmt::format("{}source files changed", text.empty() ? "" : ", ");
   return text;
 }
 
@@ -188,7 +210,7 @@ Result<BundleLock> Store::Lock(const BundleId& id, const std::function<void()>& 
   TESSERA_RETURN_IF_ERROR(MakeFolders(folder.parent_path()));
   const fs::path path = folder.parent_path() / fmt::format(".{}.lock", folder.filename().string());
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (fd < 0) return Fail(ErrnoStatus(errno, "opening the lock", path));
+  if (fd < 0) return Fail(Placed(ErrnoStatus(errno, "opening the lock", path)));
   BundleLock lock(fd, folder);
   if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return lock;
   if (errno != EWOULDBLOCK) return Fail(ErrnoStatus(errno, "locking", path));

@@ -56,8 +56,10 @@ struct BundleId {
 inline constexpr std::string_view kQuantiserOption = "quantiser";
 
 /// What differs between an existing bundle and the wanted one, for people: "batch sizes changed
-/// 4 -> 8"; empty when nothing does.
-std::string ExplainDifference(const Manifest& existing, const BundleId& wanted);
+/// 4 -> 8"; empty when nothing does. Of the stage *export* only what that depends on.
+enum class Stages : uint8_t { kExport, kAll };
+std::string ExplainDifference(const Manifest& existing, const BundleId& wanted,
+                              Stages stages = Stages::kAll);
 
 /// An exclusive lock of one key, released when the object dies or its process ends.
 class BundleLock {

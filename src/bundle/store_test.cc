@@ -236,6 +236,22 @@ TEST_F(StoreTest, ExplainsWhatDiffersFromTheNewestSibling) {
   EXPECT_EQ(ExplainDifference(*sibling, SampleId()), "");
 }
 
+TEST_F(StoreTest, ExplainsOfTheExportOnlyWhatItDependsOn) {
+  MustEnsure(SampleId());
+  BundleId wanted = SampleId();
+  wanted.tensor_parallel = 4;
+  wanted.program_options["page_tokens"] = "64";
+  wanted.program_sources.push_back({"template", 1, Sha256Hex(AsBytes("t"))});
+  const auto sibling = store_.NewestSibling(wanted);
+  ASSERT_TRUE(sibling.has_value());
+  EXPECT_EQ(ExplainDifference(*sibling, wanted, Stages::kExport),
+            "tensor parallelism changed 1 -> 4");
+  EXPECT_THAT(ExplainDifference(*sibling, wanted), HasSubstr("source files changed"));
+  wanted.sources[0].sha256 = Sha256Hex(AsBytes("x"));
+  EXPECT_THAT(ExplainDifference(*sibling, wanted, Stages::kExport),
+              HasSubstr("source files changed"));
+}
+
 TEST(FolderSafeName, KeepsPathsInsideTheCache) {
   EXPECT_EQ(FolderSafeName("org/Model-1.5"), "org--Model-1.5");
   EXPECT_EQ(FolderSafeName("../x"), "_..--x");

@@ -10,6 +10,7 @@
 #include <map>
 
 #include "cli/cached_bundles.h"
+#include "cli/disk_room.h"
 #include "cli/environment.h"
 #include "cli/hub_options.h"
 #include "cli/progress.h"
@@ -246,18 +247,14 @@ Status CheckRoomFor(const std::vector<hub::PackEntry>& entries,
     });
     if (owner != imports.end() && !owner->Has(entry)) needed[owner->cache()] += entry.bytes;
   }
-  for (auto [folder, bytes] : needed) {
-    std::error_code error;
-    std::filesystem::create_directories(folder, error);
-    if (error) return ErrnoStatus(error.value(), "making", folder);
-    TESSERA_ASSIGN_OR_RETURN(const uint64_t free, FreeDiskBytes(folder));
-    if (bytes > free)
-      return ResourceExhausted(
-          fmt::format("the pack brings {} and {} are free in {}: free some space, or name another "
-                      "folder with --hf-cache-dir or --cache-dir",
-                      HumanBytes(bytes), HumanBytes(free), folder.string()));
-  }
-  return {};
+  std::vector<DiskNeed> needs;
+  for (const auto& [folder, bytes] : needed) needs.push_back({folder, bytes});
+  const auto lack = FindDiskLack(needs);
+  if (!lack) return {};
+  return ResourceExhausted(
+      fmt::format("the pack brings {} and {} are free in {}: free some space, or name another "
+                  "folder with --hf-cache-dir or --cache-dir",
+                  HumanBytes(lack->need), HumanBytes(lack->available), lack->folder.string()));
 }
 
 Status Import(const Options& options, const Caches& caches) {

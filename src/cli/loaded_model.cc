@@ -267,6 +267,12 @@ Status OpenImportance(const LoadOptions& options, compiler::CompileOptions* comp
   return {};
 }
 
+Result<model::ModelSource> OpenSource(const ResolvedModel& resolved, const LoadOptions& options) {
+  TESSERA_ASSIGN_OR_RETURN(model::ModelSource source, model::OpenModel(resolved.path));
+  if (options.use_hf) TESSERA_RETURN_IF_ERROR(model::UseHfOrder(&source).WithContext("--use-hf"));
+  return source;
+}
+
 /// What is refused before the long work.
 Status CheckBefore(const model::ModelSource& source, const ResolvedModel& resolved,
                    const LoadOptions& options, const compiler::CompileOptions& compile) {
@@ -275,6 +281,7 @@ Status CheckBefore(const model::ModelSource& source, const ResolvedModel& resolv
   work.repository = resolved.repository;
   work.revision = resolved.revision;
   work.runs_here = options.runs_here;
+  work.certify = options.certify;
   TESSERA_ASSIGN_OR_RETURN(work.kv_type, KvTypeOf(options.kv_dtype));
   work.kv = options.kv;
   work.to_download = resolved.missing;
@@ -295,7 +302,7 @@ Result<compiler::CompileReport> EnsureBundle(const LoadOptions& options,
   TESSERA_RETURN_IF_ERROR(OpenImportance(options, &compile));
   EarlyTokenizer tokenizer;
   const auto inspect = [&](const ResolvedModel& headers) -> Status {
-    TESSERA_ASSIGN_OR_RETURN(const model::ModelSource source, model::OpenModel(headers.path));
+    TESSERA_ASSIGN_OR_RETURN(const model::ModelSource source, OpenSource(headers, options));
     TESSERA_RETURN_IF_ERROR(CheckBefore(source, headers, options, compile));
     tokenizer.Begin(source);
     return {};
@@ -306,10 +313,9 @@ Result<compiler::CompileReport> EnsureBundle(const LoadOptions& options,
   if (resolved.kind == ModelKind::kBundle) return UseBundle(resolved.path, options);
   TESSERA_ASSIGN_OR_RETURN(const std::filesystem::path cache, CacheFolder(options.cache_dir));
   RememberHashes(resolved, bundle::HashMemo(cache));
-  TESSERA_ASSIGN_OR_RETURN(model::ModelSource source, model::OpenModel(resolved.path));
-  if (options.use_hf) TESSERA_RETURN_IF_ERROR(model::UseHfOrder(&source).WithContext("--use-hf"));
+  TESSERA_ASSIGN_OR_RETURN(const model::ModelSource source, OpenSource(resolved, options));
   for (const std::string& warning : source.warnings) Note("warning: {}\n", warning);
-  if (options.runs_here) TESSERA_RETURN_IF_ERROR(CheckBefore(source, resolved, options, compile));
+  TESSERA_RETURN_IF_ERROR(CheckBefore(source, resolved, options, compile));
   compiler::CompileInput input;
   input.source = &source;
   input.name = resolved.name;

@@ -2,14 +2,12 @@
 #include "cli/plan_check.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <sys/stat.h>
 
 #include <algorithm>
-#include <system_error>
-#include <vector>
+#include <array>
 
 #include "cli/cached_bundles.h"
+#include "cli/disk_room.h"
 #include "cli/environment.h"
 #include "cli/plan_compile.h"
 #include "cli/plan_facts.h"
@@ -19,48 +17,6 @@
 
 namespace tessera::cli {
 namespace {
-
-namespace fs = std::filesystem;
-
-/// The nearest folder above that is there.
-fs::path Existing(fs::path path) {
-  std::error_code error;
-  path = fs::absolute(path, error);
-  while (!fs::exists(path, error) && path.has_relative_path()) path = path.parent_path();
-  return path;
-}
-
-struct Disk {
-  fs::path folder;
-  uint64_t need = 0;
-};
-
-/// Folders on one file system share its room.
-Status CheckDisk(const std::vector<Disk>& disks, const PlanFacts& facts) {
-  std::vector<std::pair<dev_t, Disk>> systems;
-  for (const Disk& disk : disks) {
-    struct stat info {};
-    const fs::path folder = Existing(disk.folder);
-    if (disk.need == 0 || ::stat(folder.c_str(), &info) != 0) continue;  // Writing will say.
-    const auto same = std::ranges::find_if(
-        systems, [&](const auto& known) { return known.first == info.st_dev; });
-    if (same == systems.end())
-      systems.emplace_back(info.st_dev, Disk{folder, disk.need});
-    else
-      same->second.need += disk.need;
-  }
-  for (const auto& [device, disk] : systems) {
-    std::error_code error;
-    const fs::space_info space = fs::space(disk.folder, error);
-    if (error || disk.need <= space.available) continue;
-    return ResourceExhausted(fmt::format(
-        "{} needs {} of disk ({} to download, {} for the bundle), {} are free in {}: free some "
-        "space, or name other folders with --hf-cache-dir and --cache-dir",
-        facts.model, HumanBytes(disk.need), HumanBytes(disks[0].need), HumanBytes(disks[1].need),
-        HumanBytes(space.available), disk.folder.string()));
-  }
-  return {};
-}
 
 /// Whether the cache has a bundle of this commit: then it is the likely one, and takes no room.
 bool HasBundle(const PlannedWork& work) {
@@ -108,16 +64,23 @@ Status CheckWork(const model::ModelSource& source, const PlannedWork& work,
   facts.model = work.model;
   const uint64_t available = ReadTopology().memory_available;
   if (work.runs_here) TESSERA_RETURN_IF_ERROR(CheckToRun(source, work, options, available, &facts));
-  const uint64_t compiling = ForecastCompile(facts).PrivateBytes();
-  if (available > 0 && compiling > available)
+  // Both only where it seems to be too little, for a bundle that is there takes nothing.
+  const uint64_t compiling = ForecastCompile(facts, work.certify).PrivateBytes();
+  if (available > 0 && compiling > available && !HasBundle(work))
     return ResourceExhausted(
         fmt::format("compiling {} needs {} of memory, {} are available: end other programs, or "
                     "compile it on another machine and copy the bundle (tessera cache export)",
                     work.model, HumanBytes(compiling), HumanBytes(available)));
-  if (work.to_download == 0) return {};
-  return CheckDisk({{work.downloads, work.to_download},
-                    {work.bundles, HasBundle(work) ? 0 : facts.bundle_bytes}},
-                   facts);
+  if (work.to_download == 0) return {};  // Packing asks for its own room.
+  const uint64_t bundle = HasBundle(work) ? 0 : facts.bundle_bytes;
+  const auto lack = FindDiskLack(
+      std::array{DiskNeed{work.downloads, work.to_download}, DiskNeed{work.bundles, bundle}});
+  if (!lack) return {};
+  return ResourceExhausted(fmt::format(
+      "{} needs {} of disk ({} to download, {} for the bundle), {} are free in {}: free some "
+      "space, or name other folders with --hf-cache-dir and --cache-dir",
+      work.model, HumanBytes(lack->need), HumanBytes(work.to_download), HumanBytes(bundle),
+      HumanBytes(lack->available), lack->folder.string()));
 }
 
 }  // namespace tessera::cli

@@ -22,6 +22,7 @@ struct PlannedWork {
   std::string repository;  // With `revision`, as a bundle's manifest says.
   std::string revision;
   bool runs_here = false;  // And not only compiled.
+  bool certify = true;     // As of compile --no-certificate.
   kernels::KvType kv_type = kernels::KvType::kF16;
   runtime::KvWish kv;
   uint64_t to_download = 0;         // Bytes; 0: the weights are here.

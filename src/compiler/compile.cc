@@ -213,7 +213,8 @@ Reuse FindReuse(const bundle::Store& store, const BundleId& id, Redo redo, const
   } else if (!sibling) {
     why = fmt::format("no bundle of {} yet", id.model);
   } else {
-    why = bundle::ExplainDifference(*sibling, id);
+    why = bundle::ExplainDifference(
+        *sibling, id, reuse.exported ? bundle::Stages::kAll : bundle::Stages::kExport);
     if (why.empty()) why = "bundle was removed";
   }
   if (reuse.exported) {

@@ -112,8 +112,8 @@ std::string Segments(const Module& module) {
     down.insert(fmt::format("{} ({} blocks of 32 inputs)", ffn.segments, ffn.k / 32));
   }
   return fmt::format(
-      "segments: attention output {}, down projection {}: the most up to 8 that divide them and "
-      "cut no block, so that every number of ranks adds in one order",
+      "segments: attention output {}, down projection {}: so many that each number of ranks up to "
+      "8 that divides them gets whole ones, and none cuts a block, so that all add in one order",
       fmt::join(output, " or "), fmt::join(down, " or "));
 }
 

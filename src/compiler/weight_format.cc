@@ -133,7 +133,7 @@ Result<WeightFormat> ChooseMatrixFormat(DType source, int64_t k, std::string_vie
                             : "no kernel computes with it; each weight is rounded once"};
   return Fail(Unimplemented(
       fmt::format("the cpu target has no kernel for {} weights with {} inputs and knows no format "
-                  "that holds them",
+                  "that holds them: store them as BF16, F16 or F32",
                   tensor::Name(source), k)));
 }
 

@@ -78,8 +78,10 @@ Result<fs::path> ChooseInFolder(const fs::path& folder) {
                                               fmt::join(names, ", "))));
     }
   }
-  return Fail(NotFound(fmt::format("{} holds no *{}, *.safetensors, *.gguf or *.irpa",
-                                   folder.string(), kIndexSuffix)));
+  return Fail(
+      NotFound(fmt::format("{} holds no *{}, *.safetensors, *.gguf or *.irpa: "
+                           "put the weights there, or name another folder",
+                           folder.string(), kIndexSuffix)));
 }
 
 }  // namespace

@@ -175,9 +175,11 @@ void Pool::Retry(Piece piece, const FetchOutcome& outcome) {
   wait = std::min<std::chrono::milliseconds>(wait, settings_.retry_wait_max);
   if (outcome.wait) wait = std::max(wait, *outcome.wait);
   if (outcome.end == FetchEnd::kRelocate && piece.relocations == 0) wait = {};
-  if (!HasPatience() || (outcome.wait && *outcome.wait > settings_.patience)) {
+  const bool asks_too_much = outcome.wait && *outcome.wait > settings_.patience;
+  // Asked once: another thread may get a byte at any moment.
+  if (asks_too_much || !HasPatience()) {
     const std::string why =
-        HasPatience() ? fmt::format("the server asks to wait {} s", outcome.wait->count() / 1000)
+        asks_too_much ? fmt::format("the server asks to wait {} s", outcome.wait->count() / 1000)
                       : fmt::format("nothing arrived for {} s", settings_.patience.count() / 1000);
     return Fail(
         Status(outcome.status.code(),

@@ -46,6 +46,23 @@ def test_stages_run_again_only_where_something_changed(tmp_path: Path) -> None:
     assert not (second / "model.irpa").samefile(third / "model.irpa")
 
 
+def test_a_stage_names_what_it_depends_on_and_nothing_else(tmp_path: Path) -> None:
+    compile_tiny(tmp_path)
+    _, said = compile_tiny(tmp_path, "--quantize", "q8_0", "--max-seq-len", "64")
+    assert "stage export: quantization changed source -> q8_0\n" in said, said
+
+
+@pytest.mark.parametrize("args,says", [
+    (["--tp", "7"], "tp7 does not divide this model's"),
+    (["--use-hf"], "--use-hf: "), (["--imatrix", "x"], "--imatrix weighs the errors")])
+def test_what_cannot_be_is_refused_before_a_weight_is_read(tmp_path: Path, args: list[str],
+                                                           says: str) -> None:
+    done = tessera("compile", HF, "--cache-dir", tmp_path / "cache", *args)
+    said = done.stderr.decode()
+    assert done.returncode == 1 and len(said.splitlines()) == 1 and says in said, said
+    assert not (tmp_path / "cache").exists()
+
+
 def test_a_server_finds_makes_and_reuses_its_bundle(tmp_path: Path) -> None:
     flags = ["--model-path", HF, "--device", "cpu", "--compile-target", "cpu", "--cache-dir",
              tmp_path / "cache"]

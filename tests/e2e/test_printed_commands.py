@@ -143,6 +143,9 @@ def test_the_serve_command_takes_parts_with_their_ranks(compiled: Path, env: dic
     assert text.encode() == one.removesuffix(b"\n") and one == greedy(made, env=env)
     done = tessera("serve", *[flag for flag in flags if flag != ranks[5]], "--port", "0")
     assert done.returncode == 1 and b"model.rank5.irpa" in done.stderr, done.stderr
+    twice = [ranks[4] if flag == ranks[5] else flag for flag in flags]
+    done = tessera("serve", *twice, "--port", "0")
+    assert done.returncode == 1 and b"model.rank4.irpa is named twice" in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize("flags", [

@@ -148,9 +148,10 @@ Status CheckCoverage(std::vector<ParameterEntry>& entries, uint64_t data_bytes) 
           entry.name, entry.offset, end, entry.offset < end ? "overlap" : "hole"));
     end = entry.offset + entry.bytes;  // Cannot overflow: it was read as one number.
     if (end > data_bytes)
-      return DataLoss(
-          fmt::format("tensor {}: data_offsets end at {}, but the file has {} data bytes",
-                      entry.name, end, data_bytes));
+      return DataLoss(fmt::format(
+          "tensor {}: data_offsets end at {}, but the file has {} data bytes; it is cut "
+          "short: fetch it again",
+          entry.name, end, data_bytes));
   }
   if (end != data_bytes)
     return InvalidArgument(fmt::format(
