@@ -453,12 +453,16 @@ Result<LoadedModel> LoadModel(const LoadOptions& options) {
   if (processes == 1) return LoadRank(options, nullptr);
   TESSERA_ASSIGN_OR_RETURN(std::shared_ptr<runtime::Transport> group,
                            runtime::OpenTransport(processes));
-  if (options.given("--tp") && options.compile.tensor_parallel != processes)
-    group->Abort(fmt::format("--tp {}, and {} processes were started; give both the same number",
-                             options.compile.tensor_parallel, processes));
-  Result<LoadedModel> loaded = LoadRank(options, group);
   // The others wait for this one.
-  if (!loaded.has_value()) group->Abort(loaded.error().ToString());
+  const auto end_all = [&](const std::string& why) {
+    if (options.before_abort) options.before_abort(why);
+    group->Abort(why);
+  };
+  if (options.given("--tp") && options.compile.tensor_parallel != processes)
+    end_all(fmt::format("--tp {}, and {} processes were started; give both the same number",
+                        options.compile.tensor_parallel, processes));
+  Result<LoadedModel> loaded = LoadRank(options, group);
+  if (!loaded.has_value()) end_all(loaded.error().ToString());
   if (group->rank() > 0) FollowAndExit(*std::move(loaded), std::move(group));
   return loaded;
 }

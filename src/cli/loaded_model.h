@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -52,6 +53,8 @@ struct LoadOptions {
   bool certify = true;           // Measure parity where weights were rounded.
   bool verify = false;           // Check the hash of the parameters, too.
   bool runs_here = false;        // Refuse, before compiling, what this machine cannot hold.
+  /// Hears why this rank is about to end its whole group; null: nobody does.
+  std::function<void(std::string_view)> before_abort{};
 };
 
 /// Declares the positional MODEL, --cache-dir, --max-seq-len, --threads, --kv-memory and the rest

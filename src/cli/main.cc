@@ -131,7 +131,7 @@ int Main(int argc, char** argv) {
     return kUsageError;
   }
 
-  Context context;
+  Context context{.arguments = *expanded};
   CLI::App app("Tessera: from a model repository to a running LLM endpoint.", "tessera");
   app.formatter(MakeHelpFormatter());
   app.set_version_flag("--version", "tessera " TESSERA_VERSION);

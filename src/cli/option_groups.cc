@@ -20,6 +20,7 @@ constexpr Group kGroups[] = {
     {"Bundle",
      " --cache-dir --max-seq-len --compile-target --quantize --ensure-compile --ensure-export --tp "
      "--allow-uneven --verify "},
+    {"Ranks as processes", " --rank-processes --hostfile --mpirun-options --rank-restarts "},
     {"Downloads", " --hf-cache-dir --revision --offline "},
     {"Machine", " --device --device_ids --threads --isa --kv-memory --kv-dtype "},
     {"A precompiled model, file by file, instead of MODEL",

@@ -17,6 +17,8 @@
 #include "cli/environment.h"
 #include "cli/lease.h"
 #include "cli/loaded_model.h"
+#include "cli/rank_member.h"
+#include "cli/rank_supervisor.h"
 #include "cli/server_signals.h"
 #include "cli/terminal.h"
 #include "cli/validators.h"
@@ -28,6 +30,7 @@
 #include "engine/disk_page_store.h"
 #include "engine/engine.h"
 #include "engine/kv_identity.h"
+#include "net/listener.h"
 #include "server/request_templates.h"
 #include "server/service.h"
 
@@ -65,6 +68,7 @@ struct Options {
   uint64_t kv_disk_bytes = kKvDiskBytesDefault;
   int http_threads = 4;
   int drain_seconds = 30;
+  RankProcessOptions ranks;
 };
 
 /// What is found out of the model's chat, and how an operator's flags change that.
@@ -171,18 +175,23 @@ server::DownloadFigures MeterOf(const DownloadFigures& figures) {
   return meter;
 }
 
+/// An error of listening; an address that would be open to anybody comes with the ways out.
+Status WithAdvice(const Status& status) {
+  if (status.code() != Code::kFailedPrecondition) return status;
+  return InvalidArgument(
+      fmt::format("{}, and anybody could use the server: ask for keys with --api-keys FILE "
+                  "(`tessera key` makes them) or --api-key KEY, for client certificates with "
+                  "--tls-client-ca FILE, or leave it open with --allow-unauthenticated",
+                  status.ToString()));
+}
+
 Result<std::unique_ptr<server::HttpService>> Listen(
     const Options& options, std::shared_ptr<const server::DownloadMeter> downloads) {
   TESSERA_ASSIGN_OR_RETURN(server::ServiceOptions service, MakeServiceOptions(options));
   service.api.downloads = std::move(downloads);
   auto listening = server::HttpService::Listen(std::move(service), Clock::Real());
-  if (listening.has_value() || listening.error().code() != Code::kFailedPrecondition)
-    return listening;
-  return Fail(InvalidArgument(
-      fmt::format("{}, and anybody could use the server: ask for keys with --api-keys FILE "
-                  "(`tessera key` makes them) or --api-key KEY, for client certificates with "
-                  "--tls-client-ca FILE, or leave it open with --allow-unauthenticated",
-                  listening.error().ToString())));
+  if (listening.has_value()) return listening;
+  return Fail(WithAdvice(listening.error()));
 }
 
 void Reload(server::HttpService* service) {
@@ -264,14 +273,36 @@ void PrintServing(const Options& options, const server::ServedModel& model,
       defaults.min_p.value_or(0.0), defaults.repetition_penalty.value_or(1.0));
 }
 
-Status Serve(const Options& options) {
+/// The supervisor of ranks that are processes: it has the port, and loads nothing.
+Status ServeByRanks(const Options& options, const std::vector<std::string>& arguments) {
+  const int64_t ranks = options.load.compile.tensor_parallel;
+  TESSERA_ASSIGN_OR_RETURN(std::vector<std::string> mpirun, MpirunOptions(options.ranks, ranks));
+  TESSERA_ASSIGN_OR_RETURN(const server::ServiceOptions service, MakeServiceOptions(options));
+  const auto listener = net::OpenListener(service.http);
+  if (!listener.has_value()) return WithAdvice(listener.error());
+  return SuperviseRanks({.ranks = static_cast<int>(ranks),
+                         .mpirun_options = std::move(mpirun),
+                         .arguments = arguments,
+                         .listener = *listener,
+                         .lease = options.lease,
+                         .drain_seconds = options.drain_seconds,
+                         .restarts = options.ranks.restarts});
+}
+
+/// `member`: of a supervised group, in which ranks have no address of their own; else null.
+Status ServeHere(const Options& options, RankMember* member) {
   LoadOptions load = options.load;
+  if (member != nullptr) load.before_abort = [member](auto why) { member->TellError(why); };
   load.kv.max_sequences = std::min(kDefaultFullSequences, options.max_batch);
   // Rank 0 of a group of processes has the port; the others follow it in here until it ends.
-  if (JobRank() > 0) return StatusOf(LoadModel(load));
+  if (JobRank() > 0) {
+    if (member != nullptr) TESSERA_RETURN_IF_ERROR(member->Watch());
+    return StatusOf(LoadModel(load));
+  }
   std::unique_ptr<server::HttpService> service;
   ServerSignals signals;  // Ends first: a reload needs the service.
   TESSERA_RETURN_IF_ERROR(signals.Start());
+  if (member != nullptr) TESSERA_RETURN_IF_ERROR(member->Watch());
   auto downloads = std::make_shared<server::DownloadMeter>();
   load.hub.on_download = [downloads](const DownloadFigures& figures) {
     downloads->Set(MeterOf(figures));
@@ -304,11 +335,28 @@ Status Serve(const Options& options) {
   signals.BeginServing();  // Before the line that people and scripts wait for.
   PrintServing(options, model, shape, service->address());
   service->Serve(std::move(model), std::move(engine));
+  if (member != nullptr) member->TellReady();
 
   const int signal = signals.Wait();
+  if (member != nullptr) member->TellLeaving();
   Note("{}: finishing running requests, at most {} s\n", signal == SIGTERM ? "SIGTERM" : "SIGINT",
        options.drain_seconds);
   return service->Drain(std::chrono::seconds(options.drain_seconds));
+}
+
+Status ServeAsRank(Options options) {
+  TESSERA_ASSIGN_OR_RETURN(RankMember member, RankMember::Join());
+  // The supervisor looks after both.
+  options.listen_fd = member.TakeListener();
+  options.lease.clear();
+  const Status status = ServeHere(options, &member);
+  if (!status.ok()) member.TellError(status.ToString());
+  return status;
+}
+
+Status Serve(const Options& options, const std::vector<std::string>& arguments) {
+  if (IsSupervisedRank()) return ServeAsRank(options);
+  return options.ranks.is_on ? ServeByRanks(options, arguments) : ServeHere(options, nullptr);
 }
 
 }  // namespace
@@ -327,6 +375,7 @@ void AddServe(CLI::App* app, Context* context) {
   auto options = std::make_shared<Options>();
   CLI::App* verb = app->add_subcommand("serve", "One model behind the OpenAI API");
   AddServingOptions(verb, &options->load);
+  AddRankProcessOptions(verb, &options->ranks);
   verb->add_option("--host", options->host, "Address to listen on")
       ->check(PlainText())
       ->capture_default_str();
@@ -427,7 +476,7 @@ void AddServe(CLI::App* app, Context* context) {
   verb->callback([options, context] {
     if (const Status status = RequireModel(options->load); !status.ok())
       return ReportUsage(context, status);
-    RunVerb(context, [&] { return Serve(*options); });
+    RunVerb(context, [&] { return Serve(*options, context->arguments); });
   });
 }
 

@@ -7,6 +7,8 @@
 #pragma once
 
 #include <functional>
+#include <string>
+#include <vector>
 
 #include "base/status.h"
 
@@ -19,6 +21,7 @@ namespace tessera::cli {
 /// What verbs share; owned by main, outlives the parse.
 struct Context {
   int exit_code = 0;
+  std::vector<std::string> arguments{};  // Behind the program's name; flag files are expanded.
 };
 
 /// Runs `verb` and records the exit code. Exceptions of libraries (bad_alloc, filesystem) end here.

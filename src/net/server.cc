@@ -22,6 +22,7 @@
 #include "base/thread.h"
 #include "net/connection.h"
 #include "net/endpoint_name.h"
+#include "net/listener.h"
 #include "net/stream_transport.h"
 #include "net/worker_pool.h"
 
@@ -338,6 +339,15 @@ void Server::Impl::Stop() {
 
 Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Server::~Server() = default;
+
+Result<int> OpenListener(const ServerOptions& options) {
+  asio::io_context context;
+  TESSERA_ASSIGN_OR_RETURN(tcp::acceptor acceptor, Listen(context, options));
+  error_code ec;
+  const int fd = acceptor.release(ec);
+  if (ec) return Fail(ToStatus(ec, "listening"));
+  return fd;
+}
 
 Result<std::unique_ptr<Server>> Server::Start(ServerOptions options, Handler handler) {
   auto impl = std::make_unique<Impl>(std::move(options), std::move(handler));

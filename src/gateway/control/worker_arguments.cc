@@ -25,11 +25,13 @@ constexpr std::array kFlags = {
     Flag{"tensor_parallel_size", "--tp"},   Flag{"tool_call_parser", "--tool-call-parser"},
     Flag{"quantization", "--quantize"},
 };
+constexpr std::string_view kBackend = "distributed_executor_backend";
+constexpr std::string_view kRanks = "tensor_parallel_size";
 // What holds here whatever they say: tools are always on, code of repositories is never run.
 constexpr std::array<std::string_view, 4> kMoot = {"enable_auto_tool_choice", "trust_remote_code",
                                                    "disable_log_requests", "enforce_eager"};
-constexpr std::array<std::string_view, 4> kHandled = {"enable_prefix_caching", "revision",
-                                                      "served_model_name", "chat_template"};
+constexpr std::array<std::string_view, 5> kHandled = {
+    "enable_prefix_caching", "revision", "served_model_name", "chat_template", kBackend};
 
 bool Has(const auto& names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
@@ -38,6 +40,26 @@ bool Has(const auto& names, std::string_view name) {
 std::string Text(const json::Value& value) {
   const auto* text = value.if_string();
   return text != nullptr ? std::string(*text) : json::Serialize(value);
+}
+
+bool WantsRankProcesses(const EndpointSpec& spec) {
+  const json::Value* backend = json::Find(spec.engine, kBackend);
+  return backend != nullptr && *backend == json::Value("mp");
+}
+
+/// What a worker whose ranks are processes has of them.
+int64_t RanksOf(const EndpointSpec& spec) {
+  const json::Value* ranks = json::Find(spec.engine, kRanks);
+  return ranks != nullptr ? ranks->to_number<int64_t>() : spec.num_shards;
+}
+
+/// The worker ends with the first rank that dies: starting workers again is done here, for all of
+/// them alike.
+void AddRankProcesses(const EndpointSpec& spec, std::vector<std::string>* arguments) {
+  if (!WantsRankProcesses(spec) || RanksOf(spec) < 2) return;
+  if (json::Find(spec.engine, kRanks) == nullptr)
+    arguments->push_back(fmt::format("--tp={}", spec.num_shards));
+  arguments->insert(arguments->end(), {"--rank-processes", "--rank-restarts=0"});
 }
 
 /// The same text has the same file, and a file never changes.
@@ -75,6 +97,7 @@ Result<std::vector<std::string>> WorkerArguments(const EndpointSpec& spec, const
     arguments.emplace_back("--prefix-cache=off");
   if (const json::Value* revision = json::Find(spec.engine, "revision"))
     arguments.push_back("--revision=" + Text(*revision));
+  AddRankProcesses(spec, &arguments);
   std::optional<std::string> chat_template = spec.chat_template_override;
   if (const json::Value* other = json::Find(spec.engine, "chat_template");
       other != nullptr && !chat_template.has_value())
@@ -98,7 +121,12 @@ std::vector<std::string> UnmetWishes(const EndpointSpec& spec) {
   }
   if (spec.resources.gpus.value_or(0) > 0)
     wishes.push_back(fmt::format("gpus: this machine has none to give; workers run on its CPUs"));
-  if (spec.num_shards > 1)
+  if (WantsRankProcesses(spec) && RanksOf(spec) < 2)
+    wishes.push_back(
+        fmt::format("{}: mp needs {} or num_shards of 2 or more; workers are one "
+                    "process",
+                    kBackend, kRanks));
+  if (spec.num_shards > 1 && !WantsRankProcesses(spec))
     wishes.emplace_back(
         "num_shards: a worker on CPUs computes with all of them whatever its shards; it runs with "
         "1");

@@ -65,6 +65,7 @@ constexpr Field kFields[] = {
     {"max_num_batched_tokens", kInteger, kEngine, 1, kAnyInteger, "", "Rows of one step."},
     {"tensor_parallel_size", kInteger, kEngine, 1, static_cast<double>(kShardsMax), "", "As num_shards."},
     {"pipeline_parallel_size", kInteger, kEngine, 1, 64, "", ""},
+    {"distributed_executor_backend", kEnum, kEngine, 0, 0, "uni|mp", "What a rank is: uni, threads of one process (default, and faster); mp, a process of its own, by mpirun."},
     {"enable_prefix_caching", kBool, kEngine, 0, 0, "", "Default true."},
     {"chat_template", kText, kEngine, 1, kChatTemplateBytesMax, "", "As chat_template_override."},
     {"tool_call_parser", kText, kEngine, 1, 64, "", "How the model writes calls of functions."},
