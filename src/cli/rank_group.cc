@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <string_view>
 #include <utility>
 
@@ -99,6 +100,13 @@ std::string HowItEnded(int status) {
   return code == 0 ? "ended" : fmt::format("ended with status {}", code);
 }
 
+/// -1: it is none.
+int NumberOf(std::string_view text) {
+  int number = -1;
+  const auto end = std::from_chars(text.data(), text.data() + text.size(), number);
+  return end.ec == std::errc() && number >= 0 ? number : -1;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<RankGroup>> RankGroup::Start(const RankGroupOptions& options) {
@@ -153,7 +161,7 @@ void RankGroup::LookAtRank(Rank* rank, bool* has_ended) {
     if (message.fd >= 0) close(message.fd);  // Nobody sends one here.
     switch (message.word) {
       case RankWord::kHello:
-        rank->number = std::clamp(std::atoi(message.text.c_str()), 0, ranks_ - 1);
+        rank->number = NumberOf(message.text);
         if (rank->number == 0) (void)rank->link.Send(RankWord::kListener, "", listener_);
         break;
       case RankWord::kReady:

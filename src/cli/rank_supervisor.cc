@@ -12,6 +12,7 @@
 #include <array>
 #include <cerrno>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <sstream>
@@ -209,19 +210,20 @@ Result<std::vector<std::string>> MpirunOptions(const RankProcessOptions& options
     return Fail(
         InvalidArgument("--rank-processes starts mpirun itself: leave out the one that started "
                         "this process, or the flag"));
-  std::vector<std::string> all;
-  if (!options.hostfile.empty()) all = {"--hostfile", options.hostfile};
-  std::istringstream words(options.mpirun_options);
+  std::istringstream text(options.mpirun_options);
+  const std::vector<std::string> words(std::istream_iterator<std::string>(text), {});
+  if (!words.empty() && !words.front().starts_with('-'))
+    return Fail(InvalidArgument(
+        fmt::format("--mpirun-options: \"{}\" is no option of mpirun, it would run it as a program",
+                    words.front())));
   constexpr std::array<std::string_view, 5> kCounts = {"-n", "--n", "-np", "--np", "-c"};
-  for (std::string word; words >> word; all.push_back(word))
+  for (const std::string& word : words)
     if (std::ranges::find(kCounts, word) != kCounts.end())
       return Fail(InvalidArgument(
           fmt::format("--mpirun-options: {} is given by --tp, leave it out", word)));
-  if (all.size() > (options.hostfile.empty() ? 0u : 2u) &&
-      !all[options.hostfile.empty() ? 0 : 2].starts_with('-'))
-    return Fail(InvalidArgument(
-        fmt::format("--mpirun-options: \"{}\" is no option of mpirun, it would run it as a program",
-                    all[options.hostfile.empty() ? 0 : 2])));
+  std::vector<std::string> all;
+  if (!options.hostfile.empty()) all = {"--hostfile", options.hostfile};
+  all.insert(all.end(), words.begin(), words.end());
   return all;
 }
 
