@@ -5,12 +5,15 @@
 // --keep-workers they stay for the next gateway of the same state folder.
 #include "gateway/gateway.h"
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "cli/environment.h"
@@ -28,6 +31,8 @@ struct Options {
   std::string host = "127.0.0.1";
   uint16_t port = 5000;
   std::string state_dir;
+  std::string database;
+  std::string advertise;
   std::string models;
   std::string model_root;
   std::string cache_dir;
@@ -62,6 +67,14 @@ Result<gateway::GatewayOptions> MakeOptions(const Options& options) {
   std::error_code error;
   made.program = std::filesystem::read_symlink("/proc/self/exe", error);
   if (error) return Fail(ErrnoStatus(error.value(), "reading", "/proc/self/exe"));
+  made.database = options.database;
+  made.advertise = options.advertise;
+  if (!options.advertise.empty() && options.database.empty())
+    return Fail(InvalidArgument("--advertise is for gateways that share a --database"));
+  if (!options.database.empty() && !options.tls_certificate.empty())
+    return Fail(InvalidArgument(
+        "gateways that share a --database pass calls on to each other without TLS: end TLS in a "
+        "proxy before them, without --tls-cert here"));
   made.models = {.aliases_file = options.models, .model_root = options.model_root};
   made.http.host = options.host;
   made.http.port = options.port;
@@ -90,6 +103,17 @@ Status RunGateway(const Options& options) {
   const std::string state_dir = made.state_dir.string();
   ServerSignals signals;
   TESSERA_RETURN_IF_ERROR(signals.Start());
+  struct {
+    std::mutex mutex;
+    Status status;
+  } lost;
+  made.on_lead_lost = [&lost](const Status& status) {
+    {
+      const std::lock_guard lock(lost.mutex);
+      lost.status = status;
+    }
+    (void)::kill(::getpid(), SIGTERM);
+  };
   auto started = gateway::Gateway::Start(std::move(made), Clock::Real());
   if (!started.has_value()) {
     if (started.error().code() != Code::kFailedPrecondition || options.allow_unauthenticated)
@@ -103,6 +127,13 @@ Status RunGateway(const Options& options) {
   Note("gateway at {}://{}, state in {}\n", options.tls_certificate.empty() ? "http" : "https",
        gateway->address(), state_dir);
   const int signal = signals.Wait();
+  {
+    const std::lock_guard lock(lost.mutex);
+    // Its workers go on: they are for whoever leads now.
+    if (!lost.status.ok())
+      return Unavailable(lost.status.message() +
+                         "; another gateway may lead by now: start this one again");
+  }
   if (options.keep_workers) {
     Note("{}: ending; workers go on\n", signal == SIGTERM ? "SIGTERM" : "SIGINT");
     return {};
@@ -127,6 +158,16 @@ void AddGateway(CLI::App* app, Context* context) {
   verb->add_option("--state-dir", options->state_dir,
                    "Folder of endpoints, events and logs; one gateway at a time has it (default: "
                    "$XDG_STATE_HOME/tessera/gateway, else ~/.local/state/tessera/gateway)")
+      ->check(PlainText());
+  verb->add_option(
+          "--database", options->database,
+          "postgres://user@host/name: state shared by several gateways, of which one leads "
+          "and the others pass calls on to it (default: SQLite in the state folder)")
+      ->envname("TESSERA_DATABASE")
+      ->check(PlainText());
+  verb->add_option("--advertise", options->advertise,
+                   "ADDRESS:PORT at which the other gateways reach this one (default: where it "
+                   "listens)")
       ->check(PlainText());
   verb->add_option("--models", options->models,
                    "TOML file of aliases: [models] NAME = \"repository, path or bundle\"")

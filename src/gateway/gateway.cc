@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/gateway.h"
 
+#include <mutex>
 #include <utility>
 
 #include "gateway/api/caller.h"
@@ -8,6 +9,8 @@
 #include "gateway/api/endpoints_api.h"
 #include "gateway/api/inference.h"
 #include "gateway/launch/local/local_launcher.h"
+#include "gateway/lead/leadership.h"
+#include "gateway/lead/relay.h"
 #include "gateway/store/store.h"
 #include "net/router.h"
 
@@ -100,26 +103,30 @@ struct Gateway::Parts {
   ModelTable models;
   std::unique_ptr<Controller> controller;
   Context context;
-  std::unique_ptr<net::Server> server;
+
+  /// `opened`: the state, which this gateway alone writes.
+  static Result<std::unique_ptr<Parts>> Make(const GatewayOptions& options, const Clock& clock,
+                                             std::unique_ptr<Store> opened);
+  net::Router Routes() const;
 };
 
-Gateway::Gateway(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
-Gateway::~Gateway() = default;
-
-Result<std::unique_ptr<Gateway>> Gateway::Start(GatewayOptions options, const Clock& clock) {
+Result<std::unique_ptr<Gateway::Parts>> Gateway::Parts::Make(const GatewayOptions& options,
+                                                             const Clock& clock,
+                                                             std::unique_ptr<Store> opened) {
   auto parts = std::make_unique<Parts>();
   TESSERA_ASSIGN_OR_RETURN(parts->models, ModelTable::Read(options.models));
-  TESSERA_ASSIGN_OR_RETURN(parts->store, Store::Open(options.state_dir));
+  parts->store = std::move(opened);
   TESSERA_ASSIGN_OR_RETURN(parts->launcher,
                            LocalLauncher::Make({.program = options.program,
                                                 .log_dir = options.state_dir / "logs",
                                                 .lease = options.state_dir / kLockFile,
                                                 .drain_seconds = options.worker_drain_seconds}));
   TESSERA_ASSIGN_OR_RETURN(auto prober, MakeHttpProber());
-  options.control.template_dir = options.state_dir / "templates";
+  ControllerOptions control = options.control;
+  control.template_dir = options.state_dir / "templates";
   TESSERA_ASSIGN_OR_RETURN(
       parts->controller,
-      Controller::Start(std::move(options.control), parts->store.get(), parts->launcher.get(),
+      Controller::Start(std::move(control), parts->store.get(), parts->launcher.get(),
                         &parts->models, std::move(prober), clock));
   TESSERA_ASSIGN_OR_RETURN(auto upstream, net::UpstreamClient::Start({.loop_threads = 2}));
   parts->context = {.controller = parts->controller.get(),
@@ -128,25 +135,121 @@ Result<std::unique_ptr<Gateway>> Gateway::Start(GatewayOptions options, const Cl
                     .upstream = std::move(upstream),
                     .hold = options.hold,
                     .clock = &clock};
+  return parts;
+}
+
+net::Router Gateway::Parts::Routes() const {
   net::Router router;
   AddHealthRoutes(&router);
-  AddEndpointRoutes(parts->context, &router);
-  AddInferenceRoutes(parts->context, &router);
+  AddEndpointRoutes(context, &router);
+  AddInferenceRoutes(context, &router);
   AddFineTuneRoutes(&router);
   AddRefusals(&router);
-  options.http.error_hook = DetailResponse;
-  TESSERA_ASSIGN_OR_RETURN(parts->server,
-                           net::Server::Start(std::move(options.http), router.AsHandler()));
-  return std::unique_ptr<Gateway>(new Gateway(std::move(parts)));
+  return router;
+}
+
+struct Gateway::Front {
+  /// Calls go to `now`, which changes once: when this gateway begins to lead.
+  struct Switch {
+    void Set(net::Handler handler) {
+      auto next = std::make_shared<const net::Handler>(std::move(handler));
+      const std::lock_guard lock(mutex);
+      now.swap(next);
+    }
+    void Handle(net::Request request, net::ResponseWriter writer) {
+      std::shared_ptr<const net::Handler> handler;
+      {
+        const std::lock_guard lock(mutex);
+        handler = now;
+      }
+      (*handler)(std::move(request), std::move(writer));
+    }
+
+    std::mutex mutex;
+    std::shared_ptr<const net::Handler> now;
+  };
+
+  Front(GatewayOptions with, const Clock& of) : options(std::move(with)), clock(of) {}
+  Status Serve();
+  Status Follow();
+  /// `database` is null for SQLite.
+  Status Lead(std::unique_ptr<Database> database);
+  std::string Advertised() const;
+
+  // Destroyed from the last to the first: nothing is called that is not there any more.
+  GatewayOptions options;
+  const Clock& clock;
+  const std::shared_ptr<Switch> calls = std::make_shared<Switch>();
+  std::unique_ptr<Parts> parts;  // Of the thread of `leadership` while there is one.
+  std::unique_ptr<Relay> relay;
+  std::unique_ptr<net::Server> server;
+  std::unique_ptr<Leadership> leadership;
+};
+
+Status Gateway::Front::Serve() {
+  net::ServerOptions http = options.http;
+  http.error_hook = DetailResponse;
+  TESSERA_ASSIGN_OR_RETURN(
+      server, net::Server::Start(std::move(http),
+                                 [calls = calls](net::Request request, net::ResponseWriter writer) {
+                                   calls->Handle(std::move(request), std::move(writer));
+                                 }));
+  return {};
+}
+
+Status Gateway::Front::Lead(std::unique_ptr<Database> database) {
+  TESSERA_ASSIGN_OR_RETURN(auto store, database == nullptr
+                                           ? Store::Open(options.state_dir)
+                                           : Store::Open(options.state_dir, std::move(database)));
+  TESSERA_ASSIGN_OR_RETURN(parts, Parts::Make(options, clock, std::move(store)));
+  calls->Set(parts->Routes().AsHandler());
+  return {};
+}
+
+std::string Gateway::Front::Advertised() const {
+  return options.advertise.empty() ? server->address() : options.advertise;
+}
+
+Status Gateway::Front::Follow() {
+  TESSERA_ASSIGN_OR_RETURN(relay, Relay::Make());
+  calls->Set([relay = relay.get()](const net::Request& request, const net::ResponseWriter& writer) {
+    relay->Handle(request, writer);
+  });
+  TESSERA_RETURN_IF_ERROR(Serve());
+  TESSERA_RETURN_IF_ERROR(StatusOf(ReadAddress(Advertised())).WithContext("--advertise"));
+  LeadershipHooks hooks{
+      .lead = [this](std::unique_ptr<Database> database) { return Lead(std::move(database)); },
+      .check = [this] { return parts->store->Check(); },
+      .follow =
+          [this](std::optional<std::string> address) { relay->SetLeader(std::move(address)); },
+      .lost = options.on_lead_lost};
+  TESSERA_ASSIGN_OR_RETURN(leadership,
+                           Leadership::Start(options.database, Advertised(), std::move(hooks)));
+  return {};
+}
+
+Gateway::Gateway(std::unique_ptr<Front> front) : front_(std::move(front)) {}
+Gateway::~Gateway() = default;
+
+Result<std::unique_ptr<Gateway>> Gateway::Start(GatewayOptions options, const Clock& clock) {
+  auto front = std::make_unique<Front>(std::move(options), clock);
+  if (front->options.database.empty()) {
+    TESSERA_RETURN_IF_ERROR(front->Lead(nullptr));
+    TESSERA_RETURN_IF_ERROR(front->Serve());
+  } else {
+    TESSERA_RETURN_IF_ERROR(front->Follow());
+  }
+  return std::unique_ptr<Gateway>(new Gateway(std::move(front)));
 }
 
 std::string Gateway::address() const {
-  return parts_->server->address();
+  return front_->server->address();
 }
 
 Status Gateway::Drain(Duration timeout) {
-  const Status drained = parts_->server->Drain(timeout);
-  parts_->controller->StopWorkers(timeout);
+  front_->leadership.reset();
+  const Status drained = front_->server->Drain(timeout);
+  if (front_->parts != nullptr) front_->parts->controller->StopWorkers(timeout);
   return drained;
 }
 

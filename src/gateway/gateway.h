@@ -5,6 +5,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -22,13 +23,20 @@ struct GatewayOptions {
   std::filesystem::path program;  // `tessera`, for workers.
   ModelTableOptions models{};
   ControllerOptions control{};
+  /// postgres://...: state is shared with other gateways there, and one of them leads (lead/).
+  /// Empty: SQLite in the state folder.
+  std::string database{};
+  /// Where the other gateways reach this one, "10.0.0.5:5000"; empty: where it listens.
+  std::string advertise{};
+  /// The database is lost: another gateway may lead by now, and this one must end. From a thread.
+  std::function<void(const Status&)> on_lead_lost{};
   int worker_drain_seconds = 60;
   Duration hold = std::chrono::seconds(300);
 };
 
 class Gateway {
  public:
-  /// Serves when it returns. Errors of the store, the models' file and the port.
+  /// Serves when it returns. Errors of the store, the models' file, the port and the database.
   static Result<std::unique_ptr<Gateway>> Start(GatewayOptions options, const Clock& clock);
   ~Gateway();
 
@@ -37,9 +45,10 @@ class Gateway {
   Status Drain(Duration timeout);
 
  private:
-  struct Parts;
-  explicit Gateway(std::unique_ptr<Parts> parts);
-  std::unique_ptr<Parts> parts_;
+  struct Parts;  // Of a gateway that leads; one without a shared database always does.
+  struct Front;  // What serves, whoever leads.
+  explicit Gateway(std::unique_ptr<Front> front);
+  std::unique_ptr<Front> front_;
 };
 
 }  // namespace tessera::gateway

@@ -229,8 +229,4 @@ Result<bool> PostgresDatabase::TryLead() {
   return has_row && lock.Integer(0) == 1;
 }
 
-Status PostgresDatabase::Ping() {
-  return Execute("SELECT 1");
-}
-
 }  // namespace tessera::gateway

@@ -36,8 +36,6 @@ class PostgresDatabase final : public Database {
 
   /// Whether this connection now has the lock that leaders have, or had it before.
   Result<bool> TryLead();
-  /// Success while the connection lives.
-  Status Ping();
 
  private:
   friend class PostgresCursor;

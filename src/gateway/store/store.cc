@@ -123,6 +123,11 @@ Result<std::unique_ptr<Store>> Store::Migrated(const std::filesystem::path& fold
   return store;
 }
 
+Status Store::Check() const {
+  const std::lock_guard lock(mutex_);
+  return database_->Execute("SELECT 1");
+}
+
 Result<int64_t> Store::AppendLocked(const EventRecord& event) {
   Statement insert = database_->Prepare(
       "INSERT INTO event (endpoint_id, at, kind, text, actor) VALUES (?, ?, ?, ?, ?) "

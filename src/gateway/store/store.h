@@ -36,6 +36,8 @@ class Store {
   Store& operator=(const Store&) = delete;
 
   const std::filesystem::path& folder() const { return folder_; }
+  /// Whether the database is still there; SQLite always is. kUnavailable: for good.
+  Status Check() const;
 
   // Endpoints. The event is written together with the change.
 
