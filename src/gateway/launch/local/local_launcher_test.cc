@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -203,7 +204,7 @@ TEST(LocalLauncher, LogsOfTheNewestEndedWorkersAreKept) {
 /// Processes know their world by an environment variable, which all of their children inherit.
 class LocalWorld final : public LauncherWorld {
  public:
-  LocalWorld() { setenv(kTag, dir_.path().c_str(), 1); }
+  LocalWorld() : others_(Children()) { setenv(kTag, dir_.path().c_str(), 1); }
   ~LocalWorld() override { unsetenv(kTag); }
 
   std::unique_ptr<gateway::Launcher> Make(std::string_view body) override {
@@ -218,10 +219,13 @@ class LocalWorld final : public LauncherWorld {
     return launcher.has_value() ? *std::move(launcher) : nullptr;
   }
   std::vector<std::string> Leftovers() override {
-    std::vector<std::string> left;
+    std::set<pid_t> left = Children();
+    for (const pid_t other : others_) left.erase(other);
     for (const pid_t pid : Processes())
-      if (IsOurs(pid) || ParentOf(pid) == getpid()) left.push_back(fmt::format("process {}", pid));
-    return left;
+      if (IsOurs(pid)) left.insert(pid);
+    std::vector<std::string> told;
+    for (const pid_t pid : left) told.push_back(fmt::format("process {}", pid));
+    return told;
   }
   size_t Running() override {
     return static_cast<size_t>(std::ranges::count_if(
@@ -243,8 +247,12 @@ class LocalWorld final : public LauncherWorld {
     return pids;
   }
   static std::string Read(pid_t pid, const char* what) {
+    // Of a process that ends meanwhile reading fails, which an iterator over it would throw.
     std::ifstream file(fmt::format("/proc/{}/{}", pid, what), std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
+    std::string text(1 << 16, '\0');
+    file.read(text.data(), static_cast<std::streamsize>(text.size()));
+    text.resize(static_cast<size_t>(std::max<std::streamsize>(file.gcount(), 0)));
+    return text;
   }
   bool IsOurs(pid_t pid) const {
     return Read(pid, "environ").find(fmt::format("{}={}", kTag, dir_.path().string())) !=
@@ -256,6 +264,14 @@ class LocalWorld final : public LauncherWorld {
     return at == std::string::npos ? 0 : std::stoi(status.substr(at + 6));
   }
 
+  static std::set<pid_t> Children() {
+    std::set<pid_t> children;
+    for (const pid_t pid : Processes())
+      if (ParentOf(pid) == getpid()) children.insert(pid);
+    return children;
+  }
+
+  const std::set<pid_t> others_;  // What the test program had started before.
   const TempDir dir_;
   int number_ = 0;
 };
