@@ -46,6 +46,8 @@ struct Options {
   int64_t start_seconds = 1800;
   int drain_seconds = 60;
   int http_threads = 8;
+  uint64_t file_bytes = gateway::FileLimits{}.file_bytes_max;
+  uint64_t files_quota = gateway::FileLimits{}.owner_bytes_max;
 };
 
 /// $XDG_STATE_HOME/tessera/gateway, else ~/.local/state/tessera/gateway.
@@ -93,6 +95,8 @@ Result<gateway::GatewayOptions> MakeOptions(const Options& options) {
     made.control.serve_arguments.push_back("--cache-dir=" +
                                            std::filesystem::absolute(options.cache_dir).string());
   if (options.is_offline) made.control.serve_arguments.emplace_back("--offline");
+  made.files.file_bytes_max = options.file_bytes;
+  made.files.owner_bytes_max = options.files_quota;
   made.worker_drain_seconds = options.drain_seconds;
   made.hold = seconds(options.hold_seconds);
   return made;
@@ -204,6 +208,12 @@ void AddGateway(CLI::App* app, Context* context) {
                    "Patience with running calls when a worker or the gateway ends")
       ->check(WholeNumber(0, 86400))
       ->capture_default_str();
+  verb->add_option("--file-size-max", options->file_bytes, "Largest file that may be uploaded")
+      ->transform(ByteSize())
+      ->default_str("512MiB");
+  verb->add_option("--files-quota", options->files_quota, "Bytes of all files of one user")
+      ->transform(ByteSize())
+      ->default_str("16GiB");
   verb->add_option("--http-threads", options->http_threads, "Threads that read and check requests")
       ->check(WholeNumber(1, 256))
       ->capture_default_str();

@@ -8,6 +8,7 @@
 #include "gateway/api/context.h"
 #include "gateway/api/endpoints_api.h"
 #include "gateway/api/inference.h"
+#include "gateway/files/files_api.h"
 #include "gateway/launch/local/local_launcher.h"
 #include "gateway/lead/leadership.h"
 #include "gateway/lead/relay.h"
@@ -90,6 +91,7 @@ void AddRefusals(net::Router* router) {
 net::Response DetailResponse(const net::HttpError& error) {
   net::Response response =
       net::Response::Json(error.status, ErrorBody({.status = error.status, .text = error.message}));
+  if (error.status == 401) response.headers.Set("WWW-Authenticate", "Bearer");
   if (error.status == 503) response.headers.Set("Retry-After", "1");
   return response;
 }
@@ -102,12 +104,13 @@ struct Gateway::Parts {
   std::unique_ptr<LocalLauncher> launcher;
   ModelTable models;
   std::unique_ptr<Controller> controller;
+  FileServices files;
   Context context;
 
   /// `opened`: the state, which this gateway alone writes.
   static Result<std::unique_ptr<Parts>> Make(const GatewayOptions& options, const Clock& clock,
                                              std::unique_ptr<Store> opened);
-  net::Router Routes() const;
+  net::Router Routes();
 };
 
 Result<std::unique_ptr<Gateway::Parts>> Gateway::Parts::Make(const GatewayOptions& options,
@@ -135,14 +138,17 @@ Result<std::unique_ptr<Gateway::Parts>> Gateway::Parts::Make(const GatewayOption
                     .upstream = std::move(upstream),
                     .hold = options.hold,
                     .clock = &clock};
+  TESSERA_ASSIGN_OR_RETURN(parts->files.store, FileStore::Open(parts->store.get(), options.files));
+  TESSERA_ASSIGN_OR_RETURN(parts->files.sender, FileSender::Start());
   return parts;
 }
 
-net::Router Gateway::Parts::Routes() const {
+net::Router Gateway::Parts::Routes() {
   net::Router router;
   AddHealthRoutes(&router);
   AddEndpointRoutes(context, &router);
   AddInferenceRoutes(context, &router);
+  AddFileRoutes(&files, &router);
   AddFineTuneRoutes(&router);
   AddRefusals(&router);
   return router;
@@ -151,22 +157,22 @@ net::Router Gateway::Parts::Routes() const {
 struct Gateway::Front {
   /// Calls go to `now`, which changes once: when this gateway begins to lead.
   struct Switch {
-    void Set(net::Handler handler) {
-      auto next = std::make_shared<const net::Handler>(std::move(handler));
+    struct Way {
+      net::Handler handler;
+      net::BodyReceiverHook plan;  // May be empty.
+    };
+    void Set(net::Handler handler, net::BodyReceiverHook plan = {}) {
+      auto next = std::make_shared<const Way>(std::move(handler), std::move(plan));
       const std::lock_guard lock(mutex);
       now.swap(next);
     }
-    void Handle(net::Request request, net::ResponseWriter writer) {
-      std::shared_ptr<const net::Handler> handler;
-      {
-        const std::lock_guard lock(mutex);
-        handler = now;
-      }
-      (*handler)(std::move(request), std::move(writer));
+    std::shared_ptr<const Way> Now() {
+      const std::lock_guard lock(mutex);
+      return now;
     }
 
     std::mutex mutex;
-    std::shared_ptr<const net::Handler> now;
+    std::shared_ptr<const Way> now;
   };
 
   Front(GatewayOptions with, const Clock& of) : options(std::move(with)), clock(of) {}
@@ -189,10 +195,15 @@ struct Gateway::Front {
 Status Gateway::Front::Serve() {
   net::ServerOptions http = options.http;
   http.error_hook = DetailResponse;
+  http.body_receiver_hook =
+      [calls = calls](const net::Request& head) -> std::expected<net::BodyPlan, net::HttpError> {
+    const auto way = calls->Now();
+    return way->plan ? way->plan(head) : net::BodyPlan();
+  };
   TESSERA_ASSIGN_OR_RETURN(
       server, net::Server::Start(std::move(http),
                                  [calls = calls](net::Request request, net::ResponseWriter writer) {
-                                   calls->Handle(std::move(request), std::move(writer));
+                                   calls->Now()->handler(std::move(request), std::move(writer));
                                  }));
   return {};
 }
@@ -202,7 +213,9 @@ Status Gateway::Front::Lead(std::unique_ptr<Database> database) {
                                            ? Store::Open(options.state_dir)
                                            : Store::Open(options.state_dir, std::move(database)));
   TESSERA_ASSIGN_OR_RETURN(parts, Parts::Make(options, clock, std::move(store)));
-  calls->Set(parts->Routes().AsHandler());
+  calls->Set(parts->Routes().AsHandler(), [files = &parts->files](const net::Request& head) {
+    return PlanUpload(files, head);
+  });
   return {};
 }
 

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "gateway/control/controller.h"
+#include "gateway/files/file_store.h"
 #include "gateway/models/model_table.h"
 #include "net/server.h"
 
@@ -23,6 +24,7 @@ struct GatewayOptions {
   std::filesystem::path program;  // `tessera`, for workers.
   ModelTableOptions models{};
   ControllerOptions control{};
+  FileLimits files{};
   /// postgres://...: state is shared with other gateways there, and one of them leads (lead/).
   /// Empty: SQLite in the state folder.
   std::string database{};

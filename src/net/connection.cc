@@ -21,7 +21,10 @@ constexpr Duration kDrainLinger = std::chrono::milliseconds(200);
 }  // namespace
 
 Connection::Connection(std::unique_ptr<Transport> transport, ConnectionHost* host)
-    : transport_(std::move(transport)), host_(host), limits_(host->limits()), parser_(limits_) {
+    : transport_(std::move(transport)),
+      host_(host),
+      limits_(host->limits()),
+      parser_(limits_, host->body_receiver_hook()) {
   host_->counters().open.fetch_add(1);
 }
 
@@ -168,6 +171,7 @@ void Connection::BeginBody() {
 }
 
 bool Connection::ReserveBody() {
+  if (parser_.has_receiver()) return true;  // It is not kept.
   const uint64_t needed =
       std::max(parser_.framing().content_length.value_or(0), parser_.body_received());
   if (needed <= body_reserved_) return true;
@@ -187,6 +191,7 @@ void Connection::BeginRequest() {
   phase_ = Phase::kHandling;
   transport_->CancelTimer();
   const bool keep_alive = parser_.framing().keep_alive;
+  std::shared_ptr<BodyReceiver> receiver = parser_.TakeReceiver();
   Request request = parser_.Take();
   request.peer = transport_->peer();
   request_start_ = transport_->Now();
@@ -205,7 +210,7 @@ void Connection::BeginRequest() {
   });
   host_->counters().requests_open.fetch_add(1);
   const ResponseWriter writer(exchange_);
-  if (!host_->Dispatch(request, writer))
+  if (!host_->Dispatch(request, writer, std::move(receiver)))
     (void)writer.Send(
         host_->error_hook()({503, "overloaded", "too many requests are waiting; try again"}));
 }

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "net/body_receiver.h"
 #include "net/errors.h"
 #include "net/exchange.h"
 #include "net/limits.h"
@@ -40,10 +41,13 @@ class ConnectionHost {
   virtual ~ConnectionHost() = default;
   virtual const Limits& limits() const = 0;
   virtual const ErrorHook& error_hook() const = 0;
+  virtual const BodyReceiverHook& body_receiver_hook() const = 0;
   virtual std::shared_ptr<const std::atomic<bool>> draining() const = 0;
   virtual Counters& counters() = 0;
-  /// False when too many requests wait for a worker; then the writer was not used.
-  virtual bool Dispatch(Request& request, const ResponseWriter& writer) = 0;
+  /// To `receiver`, or to the handler where it is null. False when too many requests wait for a
+  /// worker; then the writer was not used.
+  virtual bool Dispatch(Request& request, const ResponseWriter& writer,
+                        std::shared_ptr<BodyReceiver> receiver) = 0;
   /// The connection is closed; called once.
   virtual void Closed(Connection* connection) = 0;
 };

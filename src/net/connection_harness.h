@@ -16,8 +16,8 @@ namespace tessera::net {
 
 class ConnectionHarness final : public ConnectionHost {
  public:
-  explicit ConnectionHarness(Handler handler, Limits limits = {})
-      : handler_(std::move(handler)), limits_(limits) {
+  explicit ConnectionHarness(Handler handler, Limits limits = {}, BodyReceiverHook hook = {})
+      : handler_(std::move(handler)), limits_(limits), body_receiver_hook_(std::move(hook)) {
     Connect();
   }
   ~ConnectionHarness() override {
@@ -55,9 +55,14 @@ class ConnectionHarness final : public ConnectionHost {
   const ErrorHook& error_hook() const override { return error_hook_; }
   std::shared_ptr<const std::atomic<bool>> draining() const override { return draining_; }
   Counters& counters() override { return counters_; }
-  bool Dispatch(Request& request, const ResponseWriter& writer) override {
+  const BodyReceiverHook& body_receiver_hook() const override { return body_receiver_hook_; }
+  bool Dispatch(Request& request, const ResponseWriter& writer,
+                std::shared_ptr<BodyReceiver> receiver) override {
     if (is_overloaded_) return false;
-    handler_(std::move(request), writer);
+    if (receiver != nullptr)
+      receiver->OnComplete(std::move(request), writer);
+    else
+      handler_(std::move(request), writer);
     return true;
   }
   void Closed(Connection*) override { connection_.reset(); }
@@ -65,6 +70,7 @@ class ConnectionHarness final : public ConnectionHost {
  private:
   Handler handler_;
   Limits limits_;
+  const BodyReceiverHook body_receiver_hook_;
   ErrorHook error_hook_ = DefaultErrorResponse;
   std::shared_ptr<std::atomic<bool>> draining_ = std::make_shared<std::atomic<bool>>(false);
   Counters counters_;

@@ -364,6 +364,103 @@ TEST(Connection, LargeBodyIsRefusedBeforeItIsSent) {
   EXPECT_THAT(harness.Talk(std::string(100000, 'x')), IsEmpty()) << "the rest is dropped";
 }
 
+/// Counts what it gets; bodies with an 'X' are refused where it stands.
+class Receiver final : public BodyReceiver {
+ public:
+  struct Seen {
+    uint64_t bytes = 0;
+    int pieces = 0, alive = 0;
+  };
+  explicit Receiver(Seen* seen) : seen_(seen) { ++seen_->alive; }
+  ~Receiver() override { --seen_->alive; }
+  std::optional<HttpError> OnBytes(std::string_view bytes) override {
+    seen_->bytes += bytes.size();
+    ++seen_->pieces;
+    if (bytes.contains('X')) return HttpError{507, "full", "no room"};
+    return std::nullopt;
+  }
+  void OnComplete(Request request, ResponseWriter writer) override {
+    EXPECT_EQ(request.body, "");
+    (void)writer.Send(Response::Text(200, fmt::format("got {}", seen_->bytes)));
+  }
+
+ private:
+  Seen* seen_;
+};
+
+/// For paths under /up; /up/no is refused by its head.
+BodyReceiverHook ReceiveInto(Receiver::Seen* seen) {
+  return [seen](const Request& head) -> std::expected<BodyPlan, HttpError> {
+    if (head.path == "/up/no") return std::unexpected(HttpError{401, "who", "who are you"});
+    if (!head.path.starts_with("/up")) return BodyPlan{};
+    return BodyPlan{.receiver = std::make_shared<Receiver>(seen), .bytes_max = 1000};
+  };
+}
+
+std::string PostOf(std::string_view path, size_t length, std::string_view body) {
+  return fmt::format("POST {} HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n{}", path, length,
+                     body);
+}
+
+TEST(Connection, AReceiverGetsTheBodyInPlaceOfTheHandler) {
+  Receiver::Seen seen;
+  ConnectionHarness harness(Echo, Limits{.body_bytes = 10, .body_bytes_total = 10},
+                            ReceiveInto(&seen));
+  EXPECT_THAT(harness.Talk(PostOf("/up", 1000, std::string(400, 'a'))), IsEmpty());
+  EXPECT_EQ(seen.bytes, 400u) << "as it comes";
+  EXPECT_EQ(harness.counters().body_bytes, 0u) << "it is not kept";
+  EXPECT_TRUE(harness.Talk(std::string(600, 'a')).ends_with("got 1000")) << "beyond body_bytes";
+  EXPECT_EQ(seen.alive, 0);
+  EXPECT_TRUE(harness.Talk(PostOf("/a", 10, "0123456789")).ends_with("POST/a0123456789"));
+  EXPECT_TRUE(harness.Talk(PostOf("/up", 0, "")).ends_with("POST/up")) << "no body, no receiver";
+  seen = {};
+  const std::string chunked = "POST /up HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
+  EXPECT_TRUE(harness.Talk(chunked + "3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n").ends_with("got 5"));
+  EXPECT_EQ(harness.counters().requests_open, 0u);
+}
+
+TEST(Connection, AReceiverIsGoneWhenItsRequestIs) {
+  for (const char* what : {"refuses", "peer leaves", "overload", "too large", "too large chunks"}) {
+    SCOPED_TRACE(what);
+    Receiver::Seen seen;
+    ConnectionHarness harness(Echo, Limits{.body_bytes = 10}, ReceiveInto(&seen));
+    std::string reply;
+    if (what == std::string_view("refuses")) {
+      reply = harness.Talk(PostOf("/up", 900, "abXc"));
+      EXPECT_THAT(reply, StartsWith("HTTP/1.1 507"));
+      EXPECT_THAT(reply, HasSubstr("Connection: close\r\n"));
+    } else if (what == std::string_view("peer leaves")) {
+      harness.Talk(PostOf("/up", 900, "abc"));
+      EXPECT_EQ(seen.alive, 1);
+      harness.link().CloseSend();
+      harness.link().Run();
+    } else if (what == std::string_view("overload")) {
+      harness.set_overloaded(true);
+      EXPECT_THAT(harness.Talk(PostOf("/up", 3, "abc")), StartsWith("HTTP/1.1 503"));
+    } else if (what == std::string_view("too large")) {
+      EXPECT_THAT(harness.Talk(PostOf("/up", 1001, "")), StartsWith("HTTP/1.1 413"));
+      EXPECT_EQ(seen.pieces, 0);
+    } else {
+      const std::string head = "POST /up HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
+      reply = harness.Talk(head + "3e9\r\n" + std::string(1001, 'a') + "\r\n0\r\n\r\n");
+      EXPECT_THAT(reply, StartsWith("HTTP/1.1 413"));
+    }
+    EXPECT_EQ(seen.alive, 0);
+  }
+}
+
+TEST(Connection, AHeadMayBeRefusedBeforeItsBody) {
+  Receiver::Seen seen;
+  ConnectionHarness harness(Echo, Limits{.body_bytes = 10}, ReceiveInto(&seen));
+  EXPECT_THAT(harness.Talk(PostOf("/up/no", 500, "")), StartsWith("HTTP/1.1 401"));
+}
+
+TEST(Connection, WithoutAReceiverTheServersLimitHolds) {
+  Receiver::Seen seen;
+  ConnectionHarness harness(Echo, Limits{.body_bytes = 10}, ReceiveInto(&seen));
+  EXPECT_THAT(harness.Talk(PostOf("/a", 11, "")), HasSubstr("larger than 10 bytes"));
+}
+
 TEST(Connection, BodiesOfAllConnectionsAreBounded) {
   ConnectionHarness harness(Echo, Limits{.body_bytes_total = 100});
   harness.counters().body_bytes = 60;  // As if other connections held them.

@@ -22,7 +22,8 @@ struct Outcome {
 
 /// Feeds `bytes` in pieces of `grain`, as a connection does.
 Outcome Parse(std::string_view bytes, size_t grain = SIZE_MAX, Limits limits = {}) {
-  RequestParser parser(limits);
+  const BodyReceiverHook none;
+  RequestParser parser(limits, none);
   Outcome outcome;
   std::string waiting;
   while (!bytes.empty()) {

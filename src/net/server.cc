@@ -171,11 +171,19 @@ class Loop final : public ConnectionHost {
     return shared_->is_draining;
   }
   Counters& counters() override { return shared_->counters; }
-  bool Dispatch(Request& request, const ResponseWriter& writer) override {
+  const BodyReceiverHook& body_receiver_hook() const override {
+    return shared_->options.body_receiver_hook;
+  }
+  bool Dispatch(Request& request, const ResponseWriter& writer,
+                std::shared_ptr<BodyReceiver> receiver) override {
     auto holder = std::make_shared<Request>(std::move(request));
-    return shared_->workers->TryPost([shared = shared_, holder, writer]() mutable {
-      shared->handler(std::move(*holder), std::move(writer));
-    });
+    return shared_->workers->TryPost(
+        [shared = shared_, holder, writer, receiver = std::move(receiver)]() mutable {
+          if (receiver != nullptr)
+            receiver->OnComplete(std::move(*holder), std::move(writer));
+          else
+            shared->handler(std::move(*holder), std::move(writer));
+        });
   }
   void Closed(Connection* connection) override {
     connections_.erase(connection);

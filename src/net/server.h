@@ -20,6 +20,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "net/body_receiver.h"
 #include "net/errors.h"
 #include "net/limits.h"
 #include "net/response_writer.h"
@@ -38,6 +39,7 @@ struct ServerOptions {
   Limits limits{};
   std::optional<TlsFiles> tls{};
   ErrorHook error_hook = DefaultErrorResponse;
+  BodyReceiverHook body_receiver_hook{};  // Empty: every body is held whole for the handler.
 };
 
 /// Counters since start, for metrics and tests.

@@ -16,9 +16,31 @@ fail() { echo "acceptance: $*" >&2; exit 1; }
 [ -x "$tessera" ] || fail "build first: cmake --build --preset release"
 
 work=$(mktemp -d)
-server= gateway=
+server=
+# Ends the gateway, if one runs, and with "start" runs one on the same state: tests do it, too, so
+# that it is not our child but known by the file of its pid. One that ended may stay a zombie.
+cat >"$work/gateway.sh" <<'EOF'
+set -u
+cd "$(dirname "$0")"
+runs() { grep -q '^State:.[^ZX]' "/proc/$1/status" 2>/dev/null; }
+if [ -f pid ]; then
+  pid=$(cat pid)
+  kill -TERM "$pid" 2>/dev/null || true
+  for _ in $(seq 1 600); do runs "$pid" || break; sleep 0.1; done
+fi
+[ "$1" = start ] || exit 0
+"$TESSERA" gateway --port "$GATEWAY_PORT" --state-dir state --models models.toml \
+  --cache-dir cache --idle-timeout 5 --scale-down-after 5 --drain-seconds 10 >>gateway.log 2>&1 &
+echo $! >pid
+for _ in $(seq 1 100); do
+  curl -fsS --noproxy '*' -o /dev/null "http://127.0.0.1:$GATEWAY_PORT/healthz" 2>/dev/null && exit 0
+  sleep 0.1
+done
+exit 1
+EOF
 stop() {
-  for process in $gateway $server; do kill -TERM "$process" 2>/dev/null && wait "$process" || true; done
+  bash "$work/gateway.sh" stop
+  [ -z "$server" ] || { kill -TERM "$server" 2>/dev/null && wait "$server" || true; }
   rm -rf "$work"
 }
 trap stop EXIT
@@ -64,19 +86,10 @@ done
 
 gateway_port=${TESSERA_ACCEPTANCE_GATEWAY_PORT:-18088}
 printf '[models]\nsmollm2-135m-instruct = "%s"\nllama-7b = "%s"\n' "$model" "$model" >"$work/models.toml"
-start_gateway() {
-  "$tessera" gateway --port "$gateway_port" --state-dir "$work/state" --models "$work/models.toml" \
-    --cache-dir "$work/cache" --idle-timeout 5 --scale-down-after 5 --drain-seconds 10 \
-    >>"$work/gateway.log" 2>&1 &
-  gateway=$!
-  for _ in $(seq 1 100); do
-    curl -fsS --noproxy '*' -o /dev/null "http://127.0.0.1:$gateway_port/healthz" 2>/dev/null && return
-    sleep 0.1
-  done
-  cat "$work/gateway.log" >&2
-  fail "the gateway was not ready within 10 s"
-}
-start_gateway
+mkdir "$work/data"
+export TESSERA=$tessera GATEWAY_PORT=$gateway_port TESSERA_DATA_DIR=$work/data
+export TESSERA_RESTART_CMD="bash '$work/gateway.sh' start"
+bash "$work/gateway.sh" start || { cat "$work/gateway.log" >&2; fail "the gateway was not ready within 10 s"; }
 
 # A test name without parameters selects all of them. In the suite's own order: tests of one file
 # may share an endpoint, which the last of them deletes.
@@ -87,5 +100,5 @@ mapfile -t selected < <(awk 'NR == FNR { ready[$0]; next } $0 in ready && !seen[
 status=0
 "$python" -m pytest -q -p no:cacheprovider "${selected[@]}" "$@" || status=$?
 kill -0 "$server" 2>/dev/null || { tail -n 20 "$work/serve.log" >&2; fail "the server died"; }
-kill -0 "$gateway" 2>/dev/null || { tail -n 20 "$work/gateway.log" >&2; fail "the gateway died"; }
+kill -0 "$(cat "$work/pid")" 2>/dev/null || { tail -n 20 "$work/gateway.log" >&2; fail "the gateway died"; }
 exit $status

@@ -4,11 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 #include "gateway/api/caller.h"
 #include "gateway/api/endpoint_json.h"
+#include "gateway/api/query.h"
 #include "gateway/limits.h"
 
 namespace tessera::gateway {
@@ -20,24 +20,6 @@ constexpr uint64_t kLogBytesShown = 256u << 10;
 ApiError NotFoundError(std::string_view name) {
   return {.status = 404,
           .text = fmt::format("Model Endpoint {}  was not found.", name.substr(0, 200))};
-}
-
-ApiError QueryError(std::string_view name, std::string msg) {
-  return {.status = 422,
-          .fields = {{"value_error", {"query", std::string(name)}, std::move(msg), json::Value()}}};
-}
-
-/// A whole number of the query within [low, high].
-ApiResult<int64_t> QueryNumber(const net::Request& request, std::string_view name, int64_t low,
-                               int64_t high, int64_t fallback) {
-  const auto text = request.Query(name);
-  if (!text.has_value()) return fallback;
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
-  if (error != std::errc() || end != text->data() + text->size() || value < low || value > high)
-    return std::unexpected(
-        QueryError(name, fmt::format("Input should be a whole number from {} to {}", low, high)));
-  return value;
 }
 
 using Result = ApiResult<json::Object>;

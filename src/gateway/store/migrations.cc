@@ -29,6 +29,14 @@ CREATE TABLE file (
   sha256 TEXT NOT NULL, created_at INTEGER NOT NULL) STRICT;
 CREATE INDEX file_of_owner ON file (owner, id);
 )sql",
+    // 2: what a file is for.
+    R"sql(
+ALTER TABLE file ADD COLUMN purpose TEXT NOT NULL DEFAULT '';
+)sql",
+    // 3: batches.
+    R"sql(
+CREATE TABLE batch (id TEXT PRIMARY KEY, text TEXT NOT NULL) STRICT;
+)sql",
 };
 
 }  // namespace

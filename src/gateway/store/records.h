@@ -64,6 +64,7 @@ struct FileRecord {
   int64_t bytes = 0;
   std::string sha256;
   int64_t created_at = 0;
+  std::string purpose{};  // A word of the caller's: "batch", "fine-tune"; may be empty.
 
   bool operator==(const FileRecord&) const = default;
 };

@@ -49,13 +49,27 @@ Result<EndpointRecord> ReadEndpoint(const Statement& row) {
   return record;
 }
 
+constexpr std::string_view kSelectFiles =
+    "SELECT id, owner, filename, bytes, sha256, created_at, purpose FROM file ";
+
 FileRecord ReadFileRow(const Statement& row) {
   return {.id = row.Text(0),
           .owner = row.Text(1),
           .filename = row.Text(2),
           .bytes = row.Integer(3),
           .sha256 = row.Text(4),
-          .created_at = row.Integer(5)};
+          .created_at = row.Integer(5),
+          .purpose = row.Text(6)};
+}
+
+/// Rows of a statement that selects kFileColumns.
+Result<std::vector<FileRecord>> ReadFileRows(Statement select) {
+  std::vector<FileRecord> files;
+  while (true) {
+    TESSERA_ASSIGN_OR_RETURN(const bool has_row, select.Next());
+    if (!has_row) return files;
+    files.push_back(ReadFileRow(select));
+  }
 }
 
 Status MakeFolder(const std::filesystem::path& folder) {
@@ -277,17 +291,18 @@ Result<std::vector<EventRecord>> Store::Events(std::string_view endpoint_id, int
 Status Store::InsertFile(const FileRecord& record) {
   const std::lock_guard lock(mutex_);
   Statement insert = database_->Prepare(
-      "INSERT INTO file (id, owner, filename, bytes, sha256, created_at) VALUES (?, ?, ?, ?, ?, "
-      "?)");
+      "INSERT INTO file (id, owner, filename, bytes, sha256, created_at, purpose) VALUES (?, ?, ?, "
+      "?, ?, ?, ?)");
   insert.Bind(1, record.id).Bind(2, record.owner).Bind(3, record.filename);
-  return insert.Bind(4, record.bytes).Bind(5, record.sha256).Bind(6, record.created_at).Run();
+  insert.Bind(4, record.bytes).Bind(5, record.sha256).Bind(6, record.created_at);
+  return insert.Bind(7, record.purpose).Run();
 }
 
 Result<std::optional<FileRecord>> Store::FindFile(std::string_view owner,
                                                   std::string_view id) const {
   const std::lock_guard lock(mutex_);
-  Statement select = database_->Prepare(
-      "SELECT id, owner, filename, bytes, sha256, created_at FROM file WHERE owner = ? AND id = ?");
+  Statement select =
+      database_->Prepare(std::string(kSelectFiles).append("WHERE owner = ? AND id = ?"));
   select.Bind(1, owner).Bind(2, id);
   TESSERA_ASSIGN_OR_RETURN(const bool has_row, select.Next());
   if (!has_row) return std::nullopt;
@@ -296,16 +311,15 @@ Result<std::optional<FileRecord>> Store::FindFile(std::string_view owner,
 
 Result<std::vector<FileRecord>> Store::ListFiles(std::string_view owner) const {
   const std::lock_guard lock(mutex_);
-  Statement select = database_->Prepare(
-      "SELECT id, owner, filename, bytes, sha256, created_at FROM file WHERE owner = ? ORDER BY "
-      "id");
+  Statement select =
+      database_->Prepare(std::string(kSelectFiles).append("WHERE owner = ? ORDER BY id"));
   select.Bind(1, owner);
-  std::vector<FileRecord> files;
-  while (true) {
-    TESSERA_ASSIGN_OR_RETURN(const bool has_row, select.Next());
-    if (!has_row) return files;
-    files.push_back(ReadFileRow(select));
-  }
+  return ReadFileRows(std::move(select));
+}
+
+Result<std::vector<FileRecord>> Store::LoadFiles() const {
+  const std::lock_guard lock(mutex_);
+  return ReadFileRows(database_->Prepare(std::string(kSelectFiles).append("ORDER BY id")));
 }
 
 Result<bool> Store::RemoveFile(std::string_view owner, std::string_view id) {
@@ -313,6 +327,30 @@ Result<bool> Store::RemoveFile(std::string_view owner, std::string_view id) {
   Statement remove = database_->Prepare("DELETE FROM file WHERE owner = ? AND id = ?");
   TESSERA_RETURN_IF_ERROR(remove.Bind(1, owner).Bind(2, id).Run());
   return database_->changes() == 1;
+}
+
+Status Store::PutBatch(std::string_view id, std::string_view text) {
+  const std::lock_guard lock(mutex_);
+  Statement put = database_->Prepare(
+      "INSERT INTO batch (id, text) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET text = "
+      "excluded.text");
+  return put.Bind(1, id).Bind(2, text).Run();
+}
+
+Status Store::RemoveBatch(std::string_view id) {
+  const std::lock_guard lock(mutex_);
+  return database_->Prepare("DELETE FROM batch WHERE id = ?").Bind(1, id).Run();
+}
+
+Result<std::vector<std::string>> Store::LoadBatches() const {
+  const std::lock_guard lock(mutex_);
+  Statement select = database_->Prepare("SELECT text FROM batch ORDER BY id");
+  std::vector<std::string> texts;
+  while (true) {
+    TESSERA_ASSIGN_OR_RETURN(const bool has_row, select.Next());
+    if (!has_row) return texts;
+    texts.push_back(select.Text(0));
+  }
 }
 
 }  // namespace tessera::gateway

@@ -70,8 +70,18 @@ class Store {
   Result<std::optional<FileRecord>> FindFile(std::string_view owner, std::string_view id) const;
   /// Oldest first.
   Result<std::vector<FileRecord>> ListFiles(std::string_view owner) const;
+  /// Of all owners.
+  Result<std::vector<FileRecord>> LoadFiles() const;
   /// False: there was none.
   Result<bool> RemoveFile(std::string_view owner, std::string_view id);
+
+  // Batches, as the texts that batch/ makes of them.
+
+  /// Replaces the one of this id.
+  Status PutBatch(std::string_view id, std::string_view text);
+  Status RemoveBatch(std::string_view id);
+  /// Oldest first.
+  Result<std::vector<std::string>> LoadBatches() const;
 
  private:
   Store(std::filesystem::path folder, int lock_fd, std::unique_ptr<Database> database);

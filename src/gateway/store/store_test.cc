@@ -198,5 +198,24 @@ TEST(MakeId, LaterOnesSortBehind) {
   EXPECT_NE(NewId("x"), NewId("x"));
 }
 
+TEST_P(EachStore, KeepsBatchesAndTheFilesOfAll) {
+  const TempDir dir;
+  const FileRecord mine{
+      .id = "file-1", .owner = "me", .filename = "a", .sha256 = "0", .purpose = "batch"};
+  const FileRecord yours{.id = "file-2", .owner = "you", .filename = "b", .sha256 = "1"};
+  {
+    const auto store = *Open(dir.path());
+    ASSERT_TRUE(store->PutBatch("batch-2", "two").ok());
+    ASSERT_TRUE(store->PutBatch("batch-1", "one").ok());
+    ASSERT_TRUE(store->PutBatch("batch-2", "changed").ok());
+    ASSERT_TRUE(store->PutBatch("batch-3", "gone").ok());
+    ASSERT_TRUE(store->RemoveBatch("batch-3").ok());
+    ASSERT_TRUE(store->InsertFile(mine).ok() && store->InsertFile(yours).ok());
+  }
+  const auto store = *Open(dir.path());
+  EXPECT_EQ(*store->LoadBatches(), (std::vector<std::string>{"one", "changed"}));
+  EXPECT_EQ(*store->LoadFiles(), (std::vector<FileRecord>{mine, yours}));
+}
+
 }  // namespace
 }  // namespace tessera::gateway
