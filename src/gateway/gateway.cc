@@ -213,9 +213,8 @@ Status Gateway::Front::Lead(std::unique_ptr<Database> database) {
                                            ? Store::Open(options.state_dir)
                                            : Store::Open(options.state_dir, std::move(database)));
   TESSERA_ASSIGN_OR_RETURN(parts, Parts::Make(options, clock, std::move(store)));
-  calls->Set(parts->Routes().AsHandler(), [files = &parts->files](const net::Request& head) {
-    return PlanUpload(files, head);
-  });
+  calls->Set(parts->Routes().AsHandler(),
+             [files = &parts->files](const net::Request& head) { return PlanUpload(files, head); });
   return {};
 }
 
