@@ -27,6 +27,9 @@
 namespace tessera::cli {
 namespace {
 
+/// The --batch-root of a gateway that only this machine reaches.
+constexpr std::string_view kTemporary = "tmp", kNowhere = "off";
+
 struct Options {
   std::string host = "127.0.0.1";
   uint16_t port = 5000;
@@ -47,6 +50,7 @@ struct Options {
   int drain_seconds = 60;
   int http_threads = 8;
   uint64_t file_bytes = gateway::FileLimits{}.file_bytes_max;
+  std::string batch_root = std::string(kTemporary);
   uint64_t files_quota = gateway::FileLimits{}.owner_bytes_max;
 };
 
@@ -60,6 +64,16 @@ Result<std::filesystem::path> StateDir(const Options& options) {
   return Fail(
       InvalidArgument("neither XDG_STATE_HOME nor HOME is set: name a folder with "
                       "--state-dir"));
+}
+
+/// Whoever may call from this machine has a folder of temporary files anyway; from elsewhere nobody
+/// names paths unless it is said which.
+std::filesystem::path BatchRootOf(const Options& options) {
+  if (options.batch_root == kNowhere) return {};
+  if (options.batch_root != kTemporary) return options.batch_root;
+  if (options.allow_unauthenticated) return {};
+  std::error_code ignored;
+  return std::filesystem::temp_directory_path(ignored);
 }
 
 Result<gateway::GatewayOptions> MakeOptions(const Options& options) {
@@ -95,6 +109,7 @@ Result<gateway::GatewayOptions> MakeOptions(const Options& options) {
     made.control.serve_arguments.push_back("--cache-dir=" +
                                            std::filesystem::absolute(options.cache_dir).string());
   if (options.is_offline) made.control.serve_arguments.emplace_back("--offline");
+  made.batch_root = BatchRootOf(options);
   made.files.file_bytes_max = options.file_bytes;
   made.files.owner_bytes_max = options.files_quota;
   made.worker_drain_seconds = options.drain_seconds;
@@ -214,6 +229,11 @@ void AddGateway(CLI::App* app, Context* context) {
   verb->add_option("--files-quota", options->files_quota, "Bytes of all files of one user")
       ->transform(ByteSize())
       ->default_str("16GiB");
+  verb->add_option("--batch-root", options->batch_root,
+                   "Folder in which callers may name inputs and outputs of batches; tmp: that of "
+                   "temporary files, unless others than this machine may call; off: none")
+      ->check(PlainText())
+      ->capture_default_str();
   verb->add_option("--http-threads", options->http_threads, "Threads that read and check requests")
       ->check(WholeNumber(1, 256))
       ->capture_default_str();

@@ -8,6 +8,7 @@
 #include "gateway/api/context.h"
 #include "gateway/api/endpoints_api.h"
 #include "gateway/api/inference.h"
+#include "gateway/batch/batch_api.h"
 #include "gateway/files/files_api.h"
 #include "gateway/launch/local/local_launcher.h"
 #include "gateway/lead/leadership.h"
@@ -106,6 +107,8 @@ struct Gateway::Parts {
   std::unique_ptr<Controller> controller;
   FileServices files;
   Context context;
+  std::unique_ptr<Batches> batches;
+  BatchServices batch_services;
 
   /// `opened`: the state, which this gateway alone writes.
   static Result<std::unique_ptr<Parts>> Make(const GatewayOptions& options, const Clock& clock,
@@ -140,6 +143,10 @@ Result<std::unique_ptr<Gateway::Parts>> Gateway::Parts::Make(const GatewayOption
                     .clock = &clock};
   TESSERA_ASSIGN_OR_RETURN(parts->files.store, FileStore::Open(parts->store.get(), options.files));
   TESSERA_ASSIGN_OR_RETURN(parts->files.sender, FileSender::Start());
+  TESSERA_ASSIGN_OR_RETURN(BatchRoot batch_root, BatchRoot::Make(options.batch_root));
+  TESSERA_ASSIGN_OR_RETURN(parts->batches, Batches::Start(&parts->context, parts->files.store.get(),
+                                                          std::move(batch_root)));
+  parts->batch_services = {&parts->context, &parts->models, parts->batches.get()};
   return parts;
 }
 
@@ -149,6 +156,7 @@ net::Router Gateway::Parts::Routes() {
   AddEndpointRoutes(context, &router);
   AddInferenceRoutes(context, &router);
   AddFileRoutes(&files, &router);
+  AddBatchRoutes(&batch_services, &router);
   AddFineTuneRoutes(&router);
   AddRefusals(&router);
   return router;
@@ -260,6 +268,8 @@ std::string Gateway::address() const {
 
 Status Gateway::Drain(Duration timeout) {
   front_->leadership.reset();
+  // Rows under way run again at the next start; waiting for the last of them could take days.
+  if (front_->parts != nullptr) front_->parts->batches->Stop();
   const Status drained = front_->server->Drain(timeout);
   if (front_->parts != nullptr) front_->parts->controller->StopWorkers(timeout);
   return drained;
