@@ -6,8 +6,9 @@
 
 Each round, with empty caches and in turn: `tessera pull` of the repository from a hub on this
 machine (download and verify); a copy of the bytes that packing writes, synced (pack at the speed of
-input and output); `tessera run` of the same name to its first token. Then the same name again, which
-finds everything. Prints the medians and the ratio of the third to the first two, with its range.
+input and output); `tessera run` of the same name to its first byte on stdout, and to its end, when
+the bundle is published. Then the same name again, which finds everything. Prints the medians and the
+ratio of the third to the first two, with its range.
 """
 
 from __future__ import annotations
@@ -26,13 +27,21 @@ ROOT = Path(__file__).resolve().parent.parent
 NAME = "org/model"
 
 
-def seconds(command: list[str], env: dict[str, str]) -> float:
+def seconds(command: list[str], env: dict[str, str]) -> tuple[float, float]:
+    """To the first byte on stdout, and to the end."""
     begin = time.monotonic()
-    done = subprocess.run(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    took = time.monotonic() - begin
-    if done.returncode != 0:
-        raise SystemExit(f"{' '.join(command)}: {done.stderr.decode()}")
-    return took
+    with (tempfile.TemporaryFile() as log,
+          subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=log) as process):
+        assert process.stdout is not None
+        process.stdout.read(1)
+        first = time.monotonic() - begin
+        process.stdout.read()
+        process.wait()
+        took = time.monotonic() - begin
+        if process.returncode != 0:
+            log.seek(0)
+            raise SystemExit(f"{' '.join(command)}: {log.read().decode()}")
+    return first, took
 
 
 def copy_seconds(source: Path, target: Path) -> float:
@@ -60,15 +69,18 @@ def start_hub(repository: Path) -> tuple[subprocess.Popen[str], str]:
 
 
 def measure(args: argparse.Namespace, url: str, folder: Path) -> dict[str, list[float]]:
-    times: dict[str, list[float]] = {"pull": [], "copy": [], "first token": [], "again": []}
+    times: dict[str, list[float]] = {"pull": [], "copy": [], "first token": [], "bundle": [],
+                                     "again": []}
     for number in range(args.rounds):
         def env(home: str) -> dict[str, str]:
             return os.environ | {"HF_ENDPOINT": url, "HF_HOME": str(folder / home / "hf"),
                                  "TESSERA_CACHE": str(folder / home / "tessera"), "NO_PROXY": "*"}
         run = [str(args.binary), "run", NAME, "--raw", "-p", "a", "-n", "1"]
-        times["pull"].append(seconds([str(args.binary), "pull", NAME], env("pulled")))
-        times["first token"].append(seconds(run, env("run")))
-        times["again"].append(seconds(run, env("run")))
+        times["pull"].append(seconds([str(args.binary), "pull", NAME], env("pulled"))[1])
+        first, whole = seconds(run, env("run"))
+        times["first token"].append(first)
+        times["bundle"].append(whole)
+        times["again"].append(seconds(run, env("run"))[0])
         packed = next((folder / "run").rglob("model.irpa"))
         times["copy"].append(copy_seconds(packed, folder / "copy"))
         for home in ("pulled", "run"):

@@ -40,6 +40,17 @@ std::string SourcesText(const std::vector<FileRecord>& sources) {
   return text;
 }
 
+/// What was written to it, by whatever descriptor, is on the disk; an error of writing it is
+/// reported here at the latest.
+Status SyncFile(const fs::path& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return ErrnoStatus(errno, "opening", path);
+  const int error = ::fsync(fd) == 0 ? 0 : errno;
+  ::close(fd);
+  if (error != 0) return ErrnoStatus(error, "syncing", path);
+  return {};
+}
+
 }  // namespace
 
 std::string FolderSafeName(std::string_view model) {
@@ -158,7 +169,6 @@ BundleLock::~BundleLock() {
 Status BundleDraft::AddFile(std::string_view name, std::string_view contents) {
   TESSERA_ASSIGN_OR_RETURN(auto writer, FileWriter::Create(folder() / name));
   TESSERA_RETURN_IF_ERROR(writer->Append(AsBytes(contents)));
-  TESSERA_RETURN_IF_ERROR(writer->Finish());
   Record({std::string(name), contents.size(), Sha256Hex(AsBytes(contents))});
   return {};
 }
@@ -185,8 +195,15 @@ Status BundleDraft::Link(const fs::path& from, const FileRecord& file) {
   return {};
 }
 
+Status BundleDraft::Sync() {
+  for (; synced_ < files_.size(); ++synced_)
+    TESSERA_RETURN_IF_ERROR(SyncFile(folder() / files_[synced_].name));
+  return {};
+}
+
 Result<fs::path> BundleDraft::Publish(Manifest manifest) && {
   TESSERA_CHECK(!folder().empty());
+  TESSERA_RETURN_IF_ERROR(Sync());
   std::sort(files_.begin(), files_.end(),
             [](const FileRecord& a, const FileRecord& b) { return a.name < b.name; });
   manifest.files = std::move(files_);

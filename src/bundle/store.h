@@ -82,13 +82,18 @@ class BundleDraft {
   const FileRecord* FindFile(std::string_view name) const;
   /// Where files go; the writer of model.irpa streams into it.
   const std::filesystem::path& folder() const { return draft_.path(); }
-  /// Writes a small file, synced, and records its hash.
+  /// Writes a small file and records its hash.
   Status AddFile(std::string_view name, std::string_view contents);
-  /// Records a file that was written and synced by somebody else.
+  /// Records a file that was written by somebody else.
   void Record(FileRecord file);
   /// The file of another bundle under the same name, without copying its bytes where the file
   /// system can share them: files of bundles never change.
   Status Link(const std::filesystem::path& from, const FileRecord& file);
+  /// Brings what was recorded so far to the disk. Publish() does, too: this is for who wants to
+  /// know how long it takes.
+  Status Sync();
+  /// Where it will be.
+  const std::filesystem::path& target() const { return target_; }
   /// Writes `manifest` with the recorded files, syncs, renames into place. A damaged bundle there
   /// is replaced. Returns the final folder.
   Result<std::filesystem::path> Publish(Manifest manifest) &&;
@@ -100,6 +105,7 @@ class BundleDraft {
   Draft draft_;
   std::filesystem::path target_;
   std::vector<FileRecord> files_;
+  size_t synced_ = 0;  // The first so many of `files_`.
 };
 
 class Store {

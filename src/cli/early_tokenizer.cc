@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <memory>
 #include <utility>
 
 #include "cli/plan_check.h"
@@ -16,34 +15,41 @@
 namespace tessera::cli {
 namespace {
 
-using Source = std::variant<model::JsonTokenizer, model::GgufTokenizer>;
+constexpr std::string_view kThreadName = "the tokenizer";
 
-Result<compiler::TokenizerFiles> MakeFiles(const Source& source) {
-  compiler::TokenizerFiles files;
-  const auto* json = std::get_if<model::JsonTokenizer>(&source);
-  auto tokenizer = MakeTokenizer(source);
-  if (!tokenizer.has_value()) return Fail(tokenizer.error().WithContext("the model's tokenizer"));
-  files.json = json != nullptr ? json->json : (*tokenizer)->ToJson();
-  auto table = text::MakeTokenizerTable(**tokenizer);
+void AddTable(const text::Tokenizer& tokenizer, compiler::TokenizerFiles* files) {
+  auto table = text::MakeTokenizerTable(tokenizer);
   if (table.has_value()) {
-    files.table = *std::move(table);
+    files->table = *std::move(table);
   } else {
-    files.note =
+    files->note =
         fmt::format("the bundle has no {}, so starts read {}: {}", bundle::kTokenizerTableFile,
                     bundle::kTokenizerFile, table.error().message());
   }
-  return files;
 }
 
 }  // namespace
 
-Result<compiler::TokenizerFiles> MakeTokenizerFiles(const model::ModelSource& source) {
+Result<EarlyTokenizer::Made> EarlyTokenizer::Make(const Source& source, Table table) {
+  auto tokenizer = MakeTokenizer(source);
+  if (!tokenizer.has_value()) return Fail(tokenizer.error().WithContext("the model's tokenizer"));
+  Made made;
+  const auto* json = std::get_if<model::JsonTokenizer>(&source);
+  made.files.json = json != nullptr ? json->json : (*tokenizer)->ToJson();
+  if (table == Table::kAtOnce)
+    AddTable(**tokenizer, &made.files);
+  else
+    made.tokenizer = *std::move(tokenizer);
+  return made;
+}
+
+Result<EarlyTokenizer::Made> EarlyTokenizer::MakeNow(const model::ModelSource& source) const {
   TESSERA_RETURN_IF_ERROR(CheckHasTokenizer(source));
-  std::optional<Result<compiler::TokenizerFiles>> files;
-  auto thread = StartThread("the tokenizer", [&] { files = MakeFiles(source.tokenizer); });
-  if (!thread.has_value()) return MakeFiles(source.tokenizer);
+  std::optional<Result<Made>> made;
+  auto thread = StartThread(kThreadName, [&] { made = Make(source.tokenizer, table_); });
+  if (!thread.has_value()) return Make(source.tokenizer, table_);
   thread->join();
-  return *std::move(files);
+  return *std::move(made);
 }
 
 EarlyTokenizer::~EarlyTokenizer() {
@@ -54,8 +60,8 @@ void EarlyTokenizer::Begin(const model::ModelSource& headers) {
   const auto* json = std::get_if<model::JsonTokenizer>(&headers.tokenizer);
   if (json == nullptr || json->json.empty() || !json_.empty()) return;
   json_ = json->json;
-  auto thread = StartThread("the tokenizer",
-                            [this] { files_ = MakeFiles(Source(model::JsonTokenizer{json_})); });
+  auto thread = StartThread(kThreadName,
+                            [this] { made_ = Make(Source(model::JsonTokenizer{json_}), table_); });
   if (thread.has_value())
     thread_ = *std::move(thread);
   else
@@ -65,11 +71,36 @@ void EarlyTokenizer::Begin(const model::ModelSource& headers) {
 Result<compiler::TokenizerFiles> EarlyTokenizer::Take(const model::ModelSource& source) {
   if (thread_.joinable()) thread_.join();
   const auto* json = std::get_if<model::JsonTokenizer>(&source.tokenizer);
-  if (!files_ || json == nullptr || json->json != json_) return MakeTokenizerFiles(source);
-  auto files = *std::move(files_);
-  files_.reset();
+  const bool is_early = made_ && json != nullptr && json->json == json_;
+  Result<Made> made = is_early ? *std::move(made_) : MakeNow(source);
+  made_.reset();
   json_.clear();
-  return files;
+  if (!made.has_value()) return Fail(made.error());
+  if (table_ == Table::kLater) {
+    tokenizer_ = std::move(made->tokenizer);
+    made->files.make_table = [this](compiler::TokenizerFiles* files) {
+      if (!table_files_ && !thread_.joinable()) BeginTable();
+      if (thread_.joinable()) thread_.join();
+      files->table = std::move(table_files_->table);
+      files->note = std::move(table_files_->note);
+    };
+  }
+  return std::move(made->files);
+}
+
+void EarlyTokenizer::BeginTable() {
+  auto thread = StartThread(kThreadName, [this] {
+    compiler::TokenizerFiles files;
+    AddTable(*tokenizer_, &files);
+    table_files_ = std::move(files);
+  });
+  if (thread.has_value()) {
+    thread_ = *std::move(thread);
+    return;
+  }
+  compiler::TokenizerFiles files;
+  AddTable(*tokenizer_, &files);
+  table_files_ = std::move(files);
 }
 
 }  // namespace tessera::cli

@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdlib>
+#include <future>
 
 #include "cli/early_tokenizer.h"
 #include "cli/emit_dataset.h"
@@ -37,13 +38,15 @@
 namespace tessera::cli {
 namespace {
 
-/// Raised when MakeTokenizerFiles (early_tokenizer.h) makes something else of the same model:
+/// Raised when EarlyTokenizer makes something else of the same model:
 /// bundles are made anew.
 constexpr std::string_view kTokenizerFilesVersion = "1";
 
-/// Everything but the session, from the documents.
+/// Everything but the session, from the documents; the tokenizer if it is not there yet.
 Status ReadDocuments(const LoadOptions& options, const DocumentPaths& paths, LoadedModel* loaded) {
-  TESSERA_ASSIGN_OR_RETURN(loaded->tokenizer, ReadTokenizer(paths.tokenizer));
+  if (loaded->tokenizer == nullptr) {
+    TESSERA_ASSIGN_OR_RETURN(loaded->tokenizer, ReadTokenizer(paths.tokenizer));
+  }
   TESSERA_ASSIGN_OR_RETURN(
       const model::JsonFile tokenizer_config,
       model::ReadOptionalJsonFile(paths.tokenizer_config, model::kMaxTokenizerConfigBytes));
@@ -144,6 +147,7 @@ void AddCommonOptions(CLI::App* verb, LoadOptions* options) {
 class CompileDisplay {
  public:
   void Show(const compiler::Progress& progress) {
+    if (is_quiet_) return;
     if (progress.stage != stage_) {
       EndStage();
       stage_ = progress.stage;
@@ -160,11 +164,22 @@ class CompileDisplay {
     bar_.reset();
     stage_.clear();
   }
+  /// What a model says comes next: from now on nothing is shown.
+  void BeQuiet() {
+    EndStage();
+    is_quiet_ = true;
+  }
+  bool is_quiet() const { return is_quiet_; }
 
  private:
   std::unique_ptr<Progress> bar_;
   std::string stage_;
+  bool is_quiet_ = false;
 };
+
+void ShowNotes(const std::vector<std::string>& notes) {
+  for (const std::string& note : notes) Note("note: {}\n", note);
+}
 
 /// What was verified while it was downloaded need not be read again to be hashed.
 void RememberHashes(const ResolvedModel& resolved, const bundle::HashMemo& memo) {
@@ -293,14 +308,16 @@ Status CheckBefore(const model::ModelSource& source, const ResolvedModel& resolv
 }  // namespace
 
 Result<compiler::CompileReport> EnsureBundle(const LoadOptions& options,
-                                             const CompiledFn& on_compiled) {
+                                             const CompiledFn& on_compiled,
+                                             const RunnableFn& on_runnable) {
   if (!options.bundle.empty()) {
     TESSERA_RETURN_IF_ERROR(RequireBundle(options.bundle));
     return UseBundle(options.bundle, options);
   }
   compiler::CompileOptions compile = options.compile;
   TESSERA_RETURN_IF_ERROR(OpenImportance(options, &compile));
-  EarlyTokenizer tokenizer;
+  EarlyTokenizer tokenizer(on_runnable ? EarlyTokenizer::Table::kLater
+                                       : EarlyTokenizer::Table::kAtOnce);
   const auto inspect = [&](const ResolvedModel& headers) -> Status {
     TESSERA_ASSIGN_OR_RETURN(const model::ModelSource source, OpenSource(headers, options));
     TESSERA_RETURN_IF_ERROR(CheckBefore(source, headers, options, compile));
@@ -331,13 +348,20 @@ Result<compiler::CompileReport> EnsureBundle(const LoadOptions& options,
   const bundle::Store store(cache);
   TESSERA_RETURN_IF_ERROR(ResolveQuantize(input, &compile));
   CompileDisplay display;
+  if (on_runnable)
+    input.on_usable = [&](const compiler::UsableBundle& usable) {
+      display.BeQuiet();
+      ShowNotes(usable.notes);
+      on_runnable(usable, tokenizer.tokenizer());
+      tokenizer.BeginTable();
+    };
   TESSERA_ASSIGN_OR_RETURN(compiler::CompileReport report,
                            compiler::Compile(
                                input, compile, store,
                                [&](const compiler::Progress& progress) { display.Show(progress); },
                                [&](const std::string& reason) { display.Say(reason); }));
   display.EndStage();
-  for (const std::string& note : report.notes) Note("note: {}\n", note);
+  if (!display.is_quiet()) ShowNotes(report.notes);
   if (!options.emit_dataset.empty()) {
     TESSERA_RETURN_IF_ERROR(
         WriteDataset(options.emit_dataset, input.name, source, options.compile.tensor_parallel,
@@ -416,6 +440,69 @@ Result<LoadedModel> LoadBundle(const LoadOptions& options, const runtime::LoadOp
   return loaded;
 }
 
+/// The same of one that is not published yet.
+Result<LoadedModel> LoadUsable(const LoadOptions& options, const runtime::LoadOptions& load,
+                               const compiler::UsableBundle& usable,
+                               const std::shared_ptr<const text::Tokenizer>& tokenizer) {
+  bundle::Parts parts{
+      usable.folder / bundle::kProgramFile, usable.folder / bundle::kConfigFile, {}};
+  for (const std::string& name : bundle::ArchiveNames(usable.manifest.tensor_parallel))
+    parts.parameters.push_back(usable.folder / name);
+  TESSERA_ASSIGN_OR_RETURN(bundle::Bundle opened, bundle::OpenParts(parts));
+  opened.manifest = usable.manifest;
+  LoadedModel loaded;
+  loaded.bundle = usable.target;
+  loaded.name = usable.manifest.model;
+  loaded.fingerprint = fmt::format("tessera-{}-{}", TESSERA_VERSION, usable.manifest.key);
+  // The key stands for the hashes, which are not known yet.
+  loaded.kv_model = fmt::format("tessera {} {}", TESSERA_VERSION, usable.manifest.key);
+  loaded.tokenizer = tokenizer;
+  TESSERA_ASSIGN_OR_RETURN(loaded.session, runtime::LoadSession(std::move(opened), load));
+  TESSERA_RETURN_IF_ERROR(ReadDocuments(options, DocumentsOfBundle(usable.folder), &loaded));
+  return loaded;
+}
+
+/// Loads, and says so.
+template <typename LoadFn>
+Result<LoadedModel> LoadAndSay(const LoadFn& load) {
+  const TimePoint begin = Clock::Real().Now();
+  Result<LoadedModel> loaded = load();
+  if (!loaded.has_value()) return loaded;
+  Note("loaded {} in {}\n", loaded->bundle.string(),
+       HumanDuration(Seconds(Clock::Real().Now() - begin)));
+  return loaded;
+}
+
+/// The bundle, made if need be, and its model, as soon as one can run.
+Result<LoadedModel> LoadEarly(const LoadOptions& options, const runtime::LoadOptions& load) {
+  std::promise<Result<LoadedModel>> promise;
+  std::future<Result<LoadedModel>> first = promise.get_future();
+  const auto make = [options, load,
+                     given = std::make_shared<decltype(promise)>(std::move(promise))]() -> Status {
+    bool is_given = false;
+    const auto give = [&](Result<LoadedModel> loaded) {
+      given->set_value(std::move(loaded));
+      is_given = true;
+    };
+    const auto report = EnsureBundle(
+        options, {},
+        [&](const compiler::UsableBundle& usable,
+            const std::shared_ptr<const text::Tokenizer>& tokenizer) {
+          give(LoadAndSay([&] { return LoadUsable(options, load, usable, tokenizer); }));
+          Publication::GiveWay();
+        });
+    if (!is_given && report.has_value())
+      give(LoadAndSay([&] { return LoadBundle(options, load, report->bundle); }));
+    if (!is_given) give(Fail(report.error()));
+    ReturnFreedMemory();
+    return StatusOf(report);
+  };
+  TESSERA_ASSIGN_OR_RETURN(std::shared_ptr<Publication> publication, Publication::Begin(make));
+  Result<LoadedModel> loaded = first.get();
+  if (loaded.has_value()) loaded->publication = std::move(publication);
+  return loaded;
+}
+
 }  // namespace
 
 namespace {
@@ -427,12 +514,11 @@ Result<LoadedModel> LoadRank(const LoadOptions& options,
   if (options.parts.any()) return LoadParts(options, load);
   LoadOptions here = options;
   here.runs_here = true;
+  if (options.may_publish_later && load.transport == nullptr && !options.verify)
+    return LoadEarly(here, load);
   TESSERA_ASSIGN_OR_RETURN(const compiler::CompileReport report, EnsureBundle(here));
-  const TimePoint begin = Clock::Real().Now();
-  TESSERA_ASSIGN_OR_RETURN(LoadedModel loaded, LoadBundle(options, load, report.bundle));
+  Result<LoadedModel> loaded = LoadAndSay([&] { return LoadBundle(options, load, report.bundle); });
   ReturnFreedMemory();
-  Note("loaded {} in {}\n", loaded.bundle.string(),
-       HumanDuration(Seconds(Clock::Real().Now() - begin)));
   return loaded;
 }
 

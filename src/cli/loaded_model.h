@@ -15,6 +15,7 @@
 #include "cli/bundle_options.h"
 #include "cli/hub_options.h"
 #include "cli/model_parts.h"
+#include "cli/publication.h"
 
 #include "base/json.h"
 #include "base/status.h"
@@ -41,18 +42,19 @@ struct LoadOptions {
   std::string emit_dataset;   // Also write the model as a dataset here (emit_dataset.h).
   std::string chat_template;  // File that replaces the model's own template; empty: none.
   compiler::CompileOptions compile;
-  FlagGiven given;               // Of the verb's flags; empty: none was.
-  int threads = 0;               // 0: one per physical core.
-  std::vector<int> device_ids;   // As runtime::LoadOptions.
-  std::string isa = "auto";      // As CapIsa.
-  runtime::KvWish kv;            // By default one full sequence.
-  std::string kv_dtype = "f16";  // As KvTypeOf.
-  int64_t max_rows = 512;        // Tokens of one step.
-  std::string imatrix;           // File that weighs errors of quantising; empty: none.
-  bool use_hf = false;           // model::UseHfOrder.
-  bool certify = true;           // Measure parity where weights were rounded.
-  bool verify = false;           // Check the hash of the parameters, too.
-  bool runs_here = false;        // Refuse, before compiling, what this machine cannot hold.
+  FlagGiven given;                 // Of the verb's flags; empty: none was.
+  int threads = 0;                 // 0: one per physical core.
+  std::vector<int> device_ids;     // As runtime::LoadOptions.
+  std::string isa = "auto";        // As CapIsa.
+  runtime::KvWish kv;              // By default one full sequence.
+  std::string kv_dtype = "f16";    // As KvTypeOf.
+  int64_t max_rows = 512;          // Tokens of one step.
+  std::string imatrix;             // File that weighs errors of quantising; empty: none.
+  bool use_hf = false;             // model::UseHfOrder.
+  bool certify = true;             // Measure parity where weights were rounded.
+  bool verify = false;             // Check the hash of the parameters, too.
+  bool runs_here = false;          // Refuse, before compiling, what this machine cannot hold.
+  bool may_publish_later = false;  // LoadedModel::publication: the caller waits for it.
   /// Hears why this rank is about to end its whole group; null: nobody does.
   std::function<void(std::string_view)> before_abort{};
 };
@@ -85,6 +87,9 @@ struct LoadedModel {
   engine::SamplingDefaults sampling;  // What the model recommends.
   std::string fingerprint;            // Bundle key and build, for system_fingerprint.
   std::string kv_model;               // What computes KV: version, program and parameters by hash.
+  /// Null: the bundle is there. Otherwise the model runs from files that nobody else sees yet, and
+  /// an error means that they cannot be relied on: the caller stops using them.
+  std::shared_ptr<Publication> publication;
 };
 
 Result<LoadedModel> LoadModel(const LoadOptions& options);
@@ -93,10 +98,15 @@ Result<LoadedModel> LoadModel(const LoadOptions& options);
 using CompiledFn =
     std::function<Status(const compiler::CompileInput&, const compiler::CompileReport&)>;
 
+/// compiler::UsableFn, with the tokenizer that the bundle's table is being made of.
+using RunnableFn = std::function<void(const compiler::UsableBundle&,
+                                      const std::shared_ptr<const text::Tokenizer>&)>;
+
 /// Only the bundle, compiled if need be: for `compile`, and the first half of LoadModel. Prints
 /// what was reused, or why a stage runs before it does. A flag that the named bundle contradicts is
-/// an error.
+/// an error. After a call of `on_runnable` nothing is printed any more.
 Result<compiler::CompileReport> EnsureBundle(const LoadOptions& options,
-                                             const CompiledFn& on_compiled = {});
+                                             const CompiledFn& on_compiled = {},
+                                             const RunnableFn& on_runnable = {});
 
 }  // namespace tessera::cli

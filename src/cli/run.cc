@@ -102,6 +102,8 @@ class Runner {
       const auto line = lines.Read(&interrupt_);
       if (!line.has_value() || line->text == "/exit" || line->text == "/bye") break;
       if (!line->too_long && (line->text.empty() || Command(line->text))) continue;
+      if (model_.publication != nullptr && model_.publication->HasFailed())
+        return model_.publication->Wait();
       (void)interrupt_.Take();  // One that came as the last answer ended must not stop the next.
       const Status status = line->too_long ? TooLong(*line) : Turn(line->text);
       if (status.ok()) continue;
@@ -222,6 +224,16 @@ class Runner {
   InterruptFlag interrupt_;
 };
 
+/// One answer, or a chat to its end.
+Status Converse(const Options& options, LoadedModel model, bool once, Context* context) {
+  Runner runner(options, std::move(model));
+  TESSERA_RETURN_IF_ERROR(runner.Start());
+  if (!once) return runner.Chat();
+  TESSERA_ASSIGN_OR_RETURN(const Answer answer, runner.Once());
+  if (answer.interrupted) context->exit_code = kInterruptedExit;
+  return {};
+}
+
 Status CheckUsage(const Options& options, bool has_prompt, bool has_system) {
   TESSERA_RETURN_IF_ERROR(RequireModel(options.load));
   if (options.raw && !has_prompt)
@@ -263,13 +275,12 @@ void AddRun(CLI::App* app, Context* context) {
     if (const Status status = CheckUsage(*options, once, verb->count("--system") > 0); !status.ok())
       return ReportUsage(context, status);
     RunVerb(context, [&]() -> Status {
+      options->load.may_publish_later = true;
       TESSERA_ASSIGN_OR_RETURN(LoadedModel model, LoadModel(options->load));
-      Runner runner(*options, std::move(model));
-      TESSERA_RETURN_IF_ERROR(runner.Start());
-      if (!once) return runner.Chat();
-      TESSERA_ASSIGN_OR_RETURN(const Answer answer, runner.Once());
-      if (answer.interrupted) context->exit_code = kInterruptedExit;
-      return {};
+      const std::shared_ptr<Publication> publication = model.publication;
+      TESSERA_RETURN_IF_ERROR(Converse(*options, std::move(model), once, context));
+      // What nobody waits for any more ends with Ctrl-C.
+      return publication != nullptr ? publication->Wait() : Status();
     });
   });
 }

@@ -65,7 +65,7 @@ Status WriteOriginal(const Module& original, const fs::path& folder, const Progr
   if (error) return ErrnoStatus(error.value(), "making the folder", folder);
   TESSERA_ASSIGN_OR_RETURN(const std::vector<Archive> archives, ArchivesOf(original));
   TESSERA_RETURN_IF_ERROR(StatusOf(WriteCpuArchives(*original.index, archives, folder, progress,
-                                                    Keep::kForAWhile, kWritingOriginal)));
+                                                    Hashing::kNone, kWritingOriginal)));
   TESSERA_RETURN_IF_ERROR(
       WriteFileAtomic(folder / bundle::kProgramFile, bundle::WriteProgram(original.program)));
   return WriteFileAtomic(folder / bundle::kConfigFile,

@@ -94,6 +94,25 @@ bool IsOfProgram(std::string_view name) {
          name == bundle::kChatTemplateFile;
 }
 
+/// Of all its bytes, of which few are mapped at a time, whatever its size.
+Result<std::string> HashMapped(const MappedFile& file,
+                               const std::function<void(uint64_t bytes)>& on_piece) {
+  constexpr uint64_t kPiece = 2 << 20;
+  constexpr uint64_t kAhead = 16 << 20;
+  const uint64_t bytes = file.bytes().size();
+  Sha256 hash;
+  for (uint64_t at = 0; at < bytes; at += kPiece) {
+    // The disk reads while this much is hashed.
+    if (at % kAhead == 0) file.WillNeed(at + kAhead, kAhead);
+    const uint64_t size = std::min(kPiece, bytes - at);
+    hash.Update(file.bytes().subspan(at, size));
+    file.DoneWith(at, size);
+    if (on_piece) on_piece(size);
+  }
+  TESSERA_RETURN_IF_ERROR(file.CheckIntact());
+  return hash.FinishHex();
+}
+
 Result<std::vector<FileRecord>> HashParameterFiles(const CompileInput& input,
                                                    const bundle::HashMemo& memo,
                                                    const ProgressFn& progress) {
@@ -103,8 +122,6 @@ Result<std::vector<FileRecord>> HashParameterFiles(const CompileInput& input,
   for (const formats::SourceFile& file : input.source->index.files())
     total += file.mapping->bytes().size();
   for (const formats::SourceFile& file : input.source->index.files()) {
-    constexpr uint64_t kPiece = 2 << 20;  // What is mapped at a time, whatever the file's size.
-    constexpr uint64_t kAhead = 16 << 20;
     const std::string name = EscapeNonUtf8(file.path.filename().string());
     const uint64_t bytes = file.mapping->bytes().size();
     if (auto known = memo.Find(file.path, file.mapping->identity())) {
@@ -113,18 +130,11 @@ Result<std::vector<FileRecord>> HashParameterFiles(const CompileInput& input,
       continue;
     }
     if (progress) progress({"hashing sources", done, total});
-    Sha256 hash;
-    for (uint64_t at = 0; at < bytes; at += kPiece) {
-      // The disk reads while this much is hashed.
-      if (at % kAhead == 0) file.mapping->WillNeed(at + kAhead, kAhead);
-      const uint64_t size = std::min(kPiece, bytes - at);
-      hash.Update(file.mapping->bytes().subspan(at, size));
-      file.mapping->DoneWith(at, size);
-      done += size;
-      if (progress) progress({"hashing sources", done, total});
-    }
-    TESSERA_RETURN_IF_ERROR(file.mapping->CheckIntact());
-    records.push_back({name, bytes, hash.FinishHex()});
+    TESSERA_ASSIGN_OR_RETURN(std::string hash, HashMapped(*file.mapping, [&](uint64_t size) {
+                               done += size;
+                               if (progress) progress({"hashing sources", done, total});
+                             }));
+    records.push_back({name, bytes, std::move(hash)});
     memo.Remember(file.path, file.mapping->identity(), records.back().sha256);
   }
   return records;
@@ -228,37 +238,73 @@ Reuse FindReuse(const bundle::Store& store, const BundleId& id, Redo redo, const
   return reuse;
 }
 
-/// tokenizer.json and, where the tokenizer has one, its table.
-Status AddTokenizer(const TokenizerFiles& tokenizer, bundle::BundleDraft* draft) {
-  TESSERA_RETURN_IF_ERROR(draft->AddFile(bundle::kTokenizerFile, tokenizer.json));
-  if (tokenizer.table.empty()) return {};
-  return draft->AddFile(bundle::kTokenizerTableFile, tokenizer.table);
-}
-
 Result<TokenizerFiles> MakeTokenizer(const CompileInput& input, const ProgressFn& progress) {
   if (!input.make_tokenizer)
-    return TokenizerFiles{.json = input.tokenizer_json, .table = {}, .note = {}};
+    return TokenizerFiles{.json = input.tokenizer_json, .table = {}, .note = {}, .make_table = {}};
   if (progress) progress({"making the tokenizer", 0, 0});
   Result<TokenizerFiles> files = input.make_tokenizer();
   if (progress) progress({"making the tokenizer", 0, 0});
   return files;
 }
 
-/// Stage export: the packed parameters and the tokenizer.
-Status Export(const CompileInput& input, const Module& module, const BundleId& id,
-              bundle::BundleDraft* draft, const ProgressFn& progress, CompileReport* report) {
+/// The table of a tokenizer that has one.
+Status AddTable(const TokenizerFiles& tokenizer, bundle::BundleDraft* draft,
+                CompileReport* report) {
+  if (!tokenizer.note.empty()) report->notes.push_back(tokenizer.note);
+  if (tokenizer.table.empty()) return {};
+  return draft->AddFile(bundle::kTokenizerTableFile, tokenizer.table);
+}
+
+/// Parameters that are read again soon enough to be still in memory: hashing them can wait.
+constexpr uint64_t kHashedLaterBytes = 1 << 30;
+
+/// Stage export. What may wait until a bundle is in use waits in here.
+struct Export {
+  std::vector<FileRecord> archives;  // Not recorded; hashes may be missing.
+  TokenizerFiles tokenizer;
+};
+
+/// The packed parameters and the tokenizer.
+Result<Export> MakeExport(const CompileInput& input, const Module& module, const BundleId& id,
+                          bundle::BundleDraft* draft, const ProgressFn& progress,
+                          CompileReport* report) {
   // First, before the long work: these may refuse the model.
   TESSERA_ASSIGN_OR_RETURN(std::vector<Archive> archives, ArchivesOf(module));
-  for (Archive& archive : archives) archive.identity = id.ExportKey();
-  TESSERA_ASSIGN_OR_RETURN(const TokenizerFiles tokenizer, MakeTokenizer(input, progress));
-  if (!tokenizer.note.empty()) report->notes.push_back(tokenizer.note);
-  TESSERA_ASSIGN_OR_RETURN(std::vector<FileRecord> records,
-                           WriteCpuArchives(*module.index, archives, draft->folder(), progress));
-  for (FileRecord& record : records) {
-    report->parameter_bytes += record.bytes;
+  uint64_t bytes = 0;
+  for (Archive& archive : archives) {
+    archive.identity = id.ExportKey();
+    for (const bundle::Weight& weight : archive.weights)
+      bytes += static_cast<uint64_t>(weight.bytes);
+  }
+  Export made;
+  TESSERA_ASSIGN_OR_RETURN(made.tokenizer, MakeTokenizer(input, progress));
+  const bool later = input.on_usable && bytes <= kHashedLaterBytes;
+  TESSERA_ASSIGN_OR_RETURN(made.archives,
+                           WriteCpuArchives(*module.index, archives, draft->folder(), progress,
+                                            later ? Hashing::kNone : Hashing::kOnTheWay));
+  for (const FileRecord& record : made.archives) report->parameter_bytes += record.bytes;
+  TESSERA_RETURN_IF_ERROR(draft->AddFile(bundle::kTokenizerFile, made.tokenizer.json));
+  if (!made.tokenizer.make_table) TESSERA_RETURN_IF_ERROR(AddTable(made.tokenizer, draft, report));
+  return made;
+}
+
+/// The rest of it, which nobody who runs the bundle needs.
+Status FinishExport(Export made, bundle::BundleDraft* draft, const ProgressFn& progress,
+                    CompileReport* report) {
+  constexpr std::string_view kSyncing = "syncing parameters";
+  for (FileRecord& record : made.archives) {
+    if (record.sha256.empty()) {
+      TESSERA_ASSIGN_OR_RETURN(const auto file, MappedFile::Open(draft->folder() / record.name));
+      TESSERA_ASSIGN_OR_RETURN(record.sha256, HashMapped(*file, {}));
+    }
     draft->Record(std::move(record));
   }
-  return AddTokenizer(tokenizer, draft);
+  if (progress) progress({kSyncing, 0, report->parameter_bytes});
+  TESSERA_RETURN_IF_ERROR(draft->Sync());
+  if (progress) progress({kSyncing, report->parameter_bytes, report->parameter_bytes});
+  if (!made.tokenizer.make_table) return {};
+  made.tokenizer.make_table(&made.tokenizer);
+  return AddTable(made.tokenizer, draft, report);
 }
 
 bool IsOfExport(std::string_view name) {
@@ -285,8 +331,12 @@ Status MakeBundle(const CompileInput& input, const CompileOptions& options, cons
   TESSERA_ASSIGN_OR_RETURN(Module module, MakeModule(input, options));
   TESSERA_RETURN_IF_ERROR(RunPipeline(CpuPipeline(), &module, &report->passes));
   TESSERA_ASSIGN_OR_RETURN(bundle::BundleDraft draft, store.NewDraft(lock));
-  TESSERA_RETURN_IF_ERROR(reuse.exported ? LinkExport(*reuse.exported, module, &draft, report)
-                                         : Export(input, module, id, &draft, progress, report));
+  Export exported;
+  if (reuse.exported) {
+    TESSERA_RETURN_IF_ERROR(LinkExport(*reuse.exported, module, &draft, report));
+  } else {
+    TESSERA_ASSIGN_OR_RETURN(exported, MakeExport(input, module, id, &draft, progress, report));
+  }
   TESSERA_RETURN_IF_ERROR(
       draft.AddFile(bundle::kProgramFile, bundle::WriteProgram(module.program)));
   TESSERA_RETURN_IF_ERROR(
@@ -301,8 +351,12 @@ Status MakeBundle(const CompileInput& input, const CompileOptions& options, cons
   TESSERA_ASSIGN_OR_RETURN(manifest.parity, MakeParity(input, module, draft, known, progress));
   if (manifest.parity->kind != bundle::Parity::Kind::kExact)
     report->notes.push_back(bundle::Summary(*manifest.parity));
-  TESSERA_ASSIGN_OR_RETURN(report->bundle, std::move(draft).Publish(std::move(manifest)));
   report->notes.insert(report->notes.end(), module.notes.begin(), module.notes.end());
+  if (!reuse.exported) {
+    if (input.on_usable) input.on_usable({draft.folder(), draft.target(), manifest, report->notes});
+    TESSERA_RETURN_IF_ERROR(FinishExport(std::move(exported), &draft, progress, report));
+  }
+  TESSERA_ASSIGN_OR_RETURN(report->bundle, std::move(draft).Publish(std::move(manifest)));
   return {};
 }
 

@@ -53,7 +53,20 @@ struct TokenizerFiles {
   std::string json;   // tokenizer.json
   std::string table;  // Its stored form, for a fast start; empty: none.
   std::string note;   // Why there is no table.
+  /// Fills `table` or `note`. Called after CompileInput::on_usable; empty: they are as they are.
+  std::function<void(TokenizerFiles*)> make_table;
 };
+
+/// A bundle that can run and is not published yet.
+struct UsableBundle {
+  /// Has program, config, parameters and texts. It gets its name, or goes, after the call: who uses
+  /// the files opens them before that.
+  std::filesystem::path folder;
+  std::filesystem::path target;           // The name that it will get.
+  const bundle::Manifest& manifest;       // Without files.
+  const std::vector<std::string>& notes;  // CompileReport::notes so far.
+};
+using UsableFn = std::function<void(const UsableBundle&)>;
 
 /// Everything that enters a bundle besides options. Texts are stored as they are.
 struct CompileInput {
@@ -78,6 +91,10 @@ struct CompileInput {
   /// absent, because `no_certificate` says so.
   CertifyFn certify;
   std::string no_certificate = "the caller measures nothing";
+  /// Called when new parameters are packed, measured and can be read; hashing them, the tokenizer's
+  /// table and the disk follow, and then the bundle is published. Not called for a bundle or
+  /// parameters that are reused: nothing that takes long follows. May be empty.
+  UsableFn on_usable;
 };
 
 struct CompileOptions {

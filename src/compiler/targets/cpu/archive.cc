@@ -75,10 +75,10 @@ Result<std::vector<irpa::WriteEntry>> EntriesOf(const Archive& archive, const Sp
 class HashedFile {
  public:
   static Result<HashedFile> Create(const std::filesystem::path& path,
-                                   std::span<const irpa::WriteEntry> entries, Keep keep) {
+                                   std::span<const irpa::WriteEntry> entries, Hashing hashing) {
     HashedFile archive;
     archive.name_ = path.filename().string();
-    archive.keep_ = keep;
+    archive.hashing_ = hashing;
     TESSERA_ASSIGN_OR_RETURN(archive.plan_,
                              irpa::PlanArchive(entries, irpa::WriteOptions{kAlignment}));
     TESSERA_ASSIGN_OR_RETURN(archive.file_, FileWriter::Create(path));
@@ -99,20 +99,19 @@ class HashedFile {
     PadTo(plan_.data_offsets[index] + offset);
     Update(bytes);
   }
-  /// After the last entry: the file has its size and is on disk.
+  /// After the last entry: the file has its size.
   Result<bundle::FileRecord> Finish() {
     PadTo(plan_.file_bytes);
     TESSERA_RETURN_IF_ERROR(file_->Resize(plan_.file_bytes));
     bundle::FileRecord record{name_, hashed_, {}};
-    if (keep_ == Keep::kForAWhile) return record;
-    TESSERA_RETURN_IF_ERROR(file_->Finish());
-    record.sha256 = hash_->FinishHex();
+    if (hashing_ == Hashing::kOnTheWay) record.sha256 = hash_->FinishHex();
+    file_.reset();
     return record;
   }
 
  private:
   void Update(ByteSpan bytes) {
-    if (keep_ == Keep::kForGood) hash_->Update(bytes);
+    if (hashing_ == Hashing::kOnTheWay) hash_->Update(bytes);
     hashed_ += bytes.size();
   }
   void PadTo(uint64_t offset) {
@@ -126,7 +125,7 @@ class HashedFile {
   std::unique_ptr<FileWriter> file_;
   std::unique_ptr<std::mutex> one_writer_ = std::make_unique<std::mutex>();
   std::unique_ptr<Sha256> hash_;
-  Keep keep_ = Keep::kForGood;
+  Hashing hashing_ = Hashing::kOnTheWay;
   uint64_t hashed_ = 0;
 };
 
@@ -298,10 +297,7 @@ class Reporter {
     done_ += bytes;
     if (bytes > 0 && done_ - reported_ < kEvery && done_ != total_) return;
     reported_ = done_;
-    Show(stage_, done_);
-  }
-  void Show(std::string_view stage, uint64_t bytes) const {
-    if (progress_) progress_({stage, bytes, total_});
+    if (progress_) progress_({stage_, done_, total_});
   }
   uint64_t total() const { return total_; }
 
@@ -311,13 +307,12 @@ class Reporter {
   uint64_t total_ = 0, done_ = 0, reported_ = 0;
 };
 
-/// All but syncing it.
 Result<HashedFile> PackArchive(const formats::ParameterIndex& index, const Archive& archive,
-                               const Splats& splats, const std::filesystem::path& folder, Keep keep,
-                               Reporter* reporter) {
+                               const Splats& splats, const std::filesystem::path& folder,
+                               Hashing hashing, Reporter* reporter) {
   TESSERA_ASSIGN_OR_RETURN(const std::vector<irpa::WriteEntry> entries, EntriesOf(archive, splats));
   TESSERA_ASSIGN_OR_RETURN(HashedFile file,
-                           HashedFile::Create(folder / archive.file, entries, keep));
+                           HashedFile::Create(folder / archive.file, entries, hashing));
   std::vector<Piece> pieces;
   for (size_t i = 0; i < archive.weights.size(); ++i)
     if (!splats[i]) AddPieces(archive.weights[i], i, &pieces);
@@ -365,8 +360,8 @@ Result<ArchiveNeeds> NeedsOf(const formats::ParameterIndex& index,
 Result<std::vector<bundle::FileRecord>> WriteCpuArchives(const formats::ParameterIndex& index,
                                                          const std::vector<Archive>& archives,
                                                          const std::filesystem::path& folder,
-                                                         const ProgressFn& progress, Keep keep,
-                                                         std::string_view stage) {
+                                                         const ProgressFn& progress,
+                                                         Hashing hashing, std::string_view stage) {
   Reporter reporter(progress, stage);
   std::vector<Splats> splats;
   for (const Archive& archive : archives) {
@@ -376,19 +371,13 @@ Result<std::vector<bundle::FileRecord>> WriteCpuArchives(const formats::Paramete
   }
   TESSERA_RETURN_IF_ERROR(CheckRoom(reporter.total(), folder));
   reporter.Packed(0);
-  std::vector<HashedFile> files;
-  for (size_t i = 0; i < archives.size(); ++i) {
-    TESSERA_ASSIGN_OR_RETURN(HashedFile file,
-                             PackArchive(index, archives[i], splats[i], folder, keep, &reporter));
-    files.push_back(std::move(file));
-  }
-  if (keep == Keep::kForGood) reporter.Show(kSyncingStage, 0);
   std::vector<bundle::FileRecord> records;
-  for (HashedFile& file : files) {
+  for (size_t i = 0; i < archives.size(); ++i) {
+    TESSERA_ASSIGN_OR_RETURN(
+        HashedFile file, PackArchive(index, archives[i], splats[i], folder, hashing, &reporter));
     TESSERA_ASSIGN_OR_RETURN(bundle::FileRecord record, file.Finish());
     records.push_back(std::move(record));
   }
-  if (keep == Keep::kForGood) reporter.Show(kSyncingStage, reporter.total());
   return records;
 }
 

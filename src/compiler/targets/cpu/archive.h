@@ -19,14 +19,10 @@
 
 namespace tessera::compiler {
 
-/// Stages of the progress: the disk's own speed is not packing's.
+/// A stage of the progress.
 inline constexpr std::string_view kPackingStage = "packing parameters";
-inline constexpr std::string_view kSyncingStage = "syncing parameters";
 
-enum class Keep : uint8_t {
-  kForGood,   // Synced, with its hash.
-  kForAWhile  // Neither: to be read at once and removed.
-};
+enum class Hashing : uint8_t { kOnTheWay, kNone };
 
 /// One file: its weights, each with how it is made.
 struct Archive {
@@ -36,15 +32,15 @@ struct Archive {
   std::string identity = {};  // bundle/identity.h; empty: none.
 };
 
-/// The records of the finished, synced files; their hashes are computed on the way (empty for
-/// kForAWhile). `index` is what the recipes read. kResourceExhausted before the first byte where
+/// The records of the files, which are whole but not synced; their hashes are computed on the way,
+/// or empty. `index` is what the recipes read. kResourceExhausted before the first byte where
 /// the disk lacks room; errors of the disk and of conversions, naming the weight. Progress is
 /// reported as `stage`.
 Result<std::vector<bundle::FileRecord>> WriteCpuArchives(const formats::ParameterIndex& index,
                                                          const std::vector<Archive>& archives,
                                                          const std::filesystem::path& folder,
                                                          const ProgressFn& progress,
-                                                         Keep keep = Keep::kForGood,
+                                                         Hashing hashing = Hashing::kOnTheWay,
                                                          std::string_view stage = kPackingStage);
 
 /// What writing them takes.
