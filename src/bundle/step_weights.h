@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which weights a step reads.
+// Which weights steps read.
 #pragma once
 
 #include <optional>
+#include <set>
 #include <type_traits>
 #include <variant>
 
@@ -47,6 +48,16 @@ void ForEachWeight(AnyStep* step, const Each& each) {
         }
       },
       step->op);
+}
+
+/// Embedding tables that no head multiplies with: of these only the rows of tokens are read.
+inline std::set<WeightIndex> LookupTables(const Program& program) {
+  std::set<WeightIndex> tables;
+  for (const Step& step : program.steps)
+    if (const auto* embed = std::get_if<EmbedStep>(&step.op)) tables.insert(embed->table);
+  for (const Step& step : program.steps)
+    if (const auto* head = std::get_if<HeadStep>(&step.op)) tables.erase(head->weight);
+  return tables;
 }
 
 }  // namespace tessera::bundle

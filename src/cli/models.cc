@@ -47,7 +47,8 @@ void PrintTable() {
                model::WeightsText(row.weights), row.in_ci ? "" : ", by hand");
   fmt::print("\nconfig.json and GGUF architectures that are read:\n");
   for (const model::Family* family : model::Families())
-    fmt::print("{:<8} {}; GGUF {}\n", family->name, fmt::join(family->hf_architectures, ", "),
+    fmt::print("{:<8} {}{}{}\n", family->name, fmt::join(family->hf_architectures, ", "),
+               family->gguf_architectures.empty() ? "" : "; GGUF ",
                fmt::join(family->gguf_architectures, ", "));
 }
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <link.h>
 
 #include <algorithm>
 #include <map>
@@ -15,20 +16,36 @@
 #include "base/topology.h"
 #include "bundle/buffer_bytes.h"
 #include "bundle/bundle.h"
+#include "bundle/step_weights.h"
 #include "compiler/dry_run.h"
 #include "compiler/quantise_choice.h"
 
 namespace tessera::cli {
 namespace {
 
-// Measured (docs/performance.md, "What plan predicts"): resident code of the program and its
-// libraries, and the heap of a server that holds no request.
-constexpr uint64_t kProcessBytes = 28'400'000;
+// Measured (docs/performance.md, "What plan predicts"): code of libraries and the heap of a server
+// that holds no request; and, of what is mapped of the program's own file, the share that serving
+// has in memory.
+constexpr uint64_t kProcessBytes = 17'500'000;
+constexpr double kProgramShare = 0.57;
 /// A tokenizer: its table, and beside that so much of it in the heap.
 constexpr double kTokenizerHeapShare = 0.27;
 /// Formats that --quantize makes, best first.
 constexpr std::string_view kQuantisers[] = {"none", "q8_0", "q6_k", "q4_k", "q4_0"};
 constexpr int64_t kMaxRanks = 8;
+
+/// Code and data of this program: without symbols, which nobody maps.
+uint64_t ProgramBytes() {
+  uint64_t bytes = 0;
+  const auto add = [](dl_phdr_info* info, size_t, void* sum) {
+    for (int i = 0; i < info->dlpi_phnum; ++i)
+      if (info->dlpi_phdr[i].p_type == PT_LOAD)
+        *static_cast<uint64_t*>(sum) += info->dlpi_phdr[i].p_filesz;
+    return 1;  // The first is the program; its libraries follow.
+  };
+  dl_iterate_phdr(add, &bytes);
+  return bytes;
+}
 
 /// Of a tokenizer whose table is not made yet, by its vocabulary: those of larger ones have longer
 /// tokens and more merges.
@@ -43,15 +60,9 @@ uint64_t WeightBytes(const bundle::Program& program) {
   return bytes;
 }
 
-/// Tables that no matmul reads.
 void CountTable(const bundle::Program& program, PlanFacts* facts) {
-  std::set<bundle::WeightIndex> tables;
-  for (const bundle::Step& step : program.steps)
-    if (const auto* embed = std::get_if<bundle::EmbedStep>(&step.op)) tables.insert(embed->table);
-  for (const bundle::Step& step : program.steps)
-    if (const auto* head = std::get_if<bundle::HeadStep>(&step.op)) tables.erase(head->weight);
   facts->table_bytes = 0;
-  for (const bundle::WeightIndex index : tables) {
+  for (const bundle::WeightIndex index : bundle::LookupTables(program)) {
     const bundle::Weight& table = program.weights[static_cast<size_t>(index)];
     facts->table_bytes += static_cast<uint64_t>(table.bytes);
   }
@@ -202,7 +213,8 @@ MemoryForecast ForecastMemory(const PlanFacts& facts, kernels::KvType kv_type) {
     memory.scratch +=
         static_cast<uint64_t>(bundle::BufferBytes(buffer.kind, kRows, buffer.columns));
   memory.tokenizer = facts.tokenizer_bytes;
-  memory.process = kProcessBytes;
+  memory.process =
+      kProcessBytes + static_cast<uint64_t>(kProgramShare * static_cast<double>(ProgramBytes()));
   return memory;
 }
 

@@ -30,6 +30,11 @@ inline constexpr int64_t kStripWeightBytes = int64_t{8} << 20;
 /// Floats of a worker's output tile: 128 KiB, a quarter of a 512 KiB L2.
 inline constexpr int64_t kTileFloats = 32 * 1024;
 
+/// Embedding tables from this size on give pages back (lookup_tables.h), after so many rows: those
+/// of one prompt or of some seconds of answers.
+inline constexpr uint64_t kLeastTableBytes = uint64_t{16} << 20;
+inline constexpr int64_t kRowsUntilGivenBack = 64;
+
 /// Sums of up to so many floats, all segments together, travel whole between processes.
 inline constexpr int64_t kWholeExchangeFloats = 16 * 1024;
 /// Of a message in which rank 0 says what a step is about: pages of 64 sequences of a million

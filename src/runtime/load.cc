@@ -14,6 +14,7 @@
 #include "kernels/contract.h"
 #include "runtime/caller_pin.h"
 #include "runtime/limits.h"
+#include "runtime/lookup_tables.h"
 #include "runtime/rank_group.h"
 #include "runtime/step_message.h"
 #include "runtime/worker_plan.h"
@@ -45,6 +46,7 @@ class CpuSession final : public Session {
       group_->Run();
     }
     if (releases_weights_) ReleaseWeights();
+    tables_->HasRead(group_->rows().rows(), bundle_.archive);
     if (const Status status = bundle_.archive.CheckIntact(); !status.ok()) {
       if (transport_ != nullptr) transport_->Abort(status.ToString());
       return Fail(status);
@@ -156,6 +158,7 @@ class CpuSession final : public Session {
   std::unique_ptr<KvMemory> kv_;
   std::unique_ptr<ThreadPool> pool_;
   std::unique_ptr<RankGroup> group_;
+  std::unique_ptr<LookupTables> tables_;
   bool releases_weights_ = false;
   std::atomic<int64_t> next_task_{0};  // Of ForEach.
   uint64_t steps_ = 0;
@@ -228,6 +231,7 @@ Status CpuSession::Follow() {
       const CallerPin pin(*pool_);
       group_->Run();
     }
+    tables_->HasRead(group_->rows().rows(), bundle_.archive);
     TESSERA_RETURN_IF_ERROR(bundle_.archive.CheckIntact());
   }
 }
@@ -274,6 +278,8 @@ Result<std::unique_ptr<Session>> CpuSession::Make(bundle::Bundle bundle,
   TESSERA_ASSIGN_OR_RETURN(
       session->group_, RankGroup::Make(session->bundle_, session->kv_.get(), isa, options.max_rows,
                                        session->pool_.get(), transport, std::move(after_segment)));
+  session->tables_ =
+      std::make_unique<LookupTables>(session->bundle_.program, session->bundle_.archive);
   const int64_t page_bytes = session->kv_->layout().PageBytes();
   session->shape_ = {.vocab_size = dims.vocab_size,
                      .hidden_size = dims.hidden,

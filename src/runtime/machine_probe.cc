@@ -47,12 +47,13 @@ double SecondsPerIteration(ThreadPool* pool, const std::function<void(int, int64
   int64_t iterations = 16;
   const auto phase = [&](int worker) { work(worker, iterations); };
   for (;;) {
-    const double seconds = BestSeconds(pool, 1, phase);
-    if (seconds >= kRoundSeconds) break;
+    double seconds = BestSeconds(pool, 1, phase);
+    // One round that lasts long may have been held up: only if all do are there enough iterations.
+    if (seconds >= kRoundSeconds) seconds = std::min(seconds, BestSeconds(pool, kRounds, phase));
+    if (seconds >= kRoundSeconds) return seconds / static_cast<double>(iterations);
     const double growth = std::clamp(1.2 * kRoundSeconds / seconds, 1.5, 16.0);
     iterations = static_cast<int64_t>(static_cast<double>(iterations) * growth);
   }
-  return BestSeconds(pool, kRounds, phase) / static_cast<double>(iterations);
 }
 
 int Bits(kernels::Mix mix) {

@@ -5,7 +5,11 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <cmath>
+
+#include "base/clock.h"
 
 namespace tessera::runtime {
 namespace {
@@ -20,6 +24,26 @@ TEST(MachineProbe, MeasuresEveryRate) {
     EXPECT_GT(rate, 0);
   }
   EXPECT_EQ(*MeasureBarrier(topology, 1), 0);
+}
+
+TEST(MachineProbe, ARoundThatWasHeldUpDoesNotEndTheSearchForEnoughIterations) {
+  static std::atomic<int64_t> calls{0}, most{0};
+  const auto wait = [](std::chrono::nanoseconds time) {
+    for (const TimePoint end = Clock::Real().Now() + time; Clock::Real().Now() < end;) {
+    }
+  };
+  static const auto run = wait;
+  const kernels::Probe probe{
+      kernels::Mix::kFloatFma, kernels::Probes()[0].isa, "held up", 1,
+      [](int64_t iterations) -> uint64_t {
+        // The first is as slow as if somebody else had the core.
+        run(calls++ == 0 ? std::chrono::milliseconds(20) : std::chrono::microseconds(iterations));
+        most = std::max<int64_t>(most, iterations);
+        return 1;
+      }};
+  const double rate = *MeasureOps(probe, ReadTopology(), 1);
+  EXPECT_GE(most, 4000) << "5 ms of microseconds";
+  EXPECT_LT(rate, 1.1e6);
 }
 
 TEST(MachineProbe, AMixForWideCodesServesNarrowOnes) {

@@ -17,8 +17,8 @@
 
 namespace tessera::runtime {
 
-/// Packed weights of the copy at the most.
-inline constexpr int64_t kProbeBytes = int64_t{1} << 30;
+/// Packed weights of the copy that become memory, at the most.
+inline constexpr int64_t kProbeBytes = int64_t{2} << 30;
 
 struct ProgramSpeed {
   double prefill_seconds = 0;  // Of a prompt of `prompt` tokens, to its last logits.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import struct
@@ -158,6 +159,46 @@ def test_resident_memory_comes_true(cache: Path, tmp_path: Path, by: str) -> Non
         answer = server.post("/v1/completions", {"model": "m", "prompt": prompt, "max_tokens": 1})
         assert answer.status_code == 200, answer.text
         time.sleep(1)
+        assert resident(server.process.pid) == pytest.approx(memory["resident_bytes_after_prompt"],
+                                                             rel=0.03)
+    finally:
+        server.process.terminate()
+        assert server.process.wait(30) == 0
+
+
+def test_resident_memory_of_a_wide_vocabulary_comes_true(tmp_path: Path) -> None:
+    """A table that is only looked up: of 64 MB a prompt reads one, and no more stays."""
+    spec = importlib.util.spec_from_file_location("random_llama", ROOT / "bench/random_llama.py")
+    assert spec is not None and spec.loader is not None
+    bench = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(bench)
+    vocabulary = 32000
+    bench.SHAPES["wide"] = (2, 1024, 2048, 16, 4, 64, vocabulary)
+    repository = tmp_path / "wide"
+    repository.mkdir()
+    bench.write_config(repository, "wide", 2, TINY / "hf")
+    tokenizer = json.loads((repository / "tokenizer.json").read_text())
+    words = tokenizer["model"]["vocab"]
+    known = {*words.values(), *(token["id"] for token in tokenizer["added_tokens"])}
+    words.update({f"word{i}": i for i in range(vocabulary) if i not in known})
+    (repository / "tokenizer.json").write_text(json.dumps(tokenizer))
+    bench.write_shard(repository / "model.safetensors", bench.tensors_of("wide", 2),
+                      bench.pool_of_values())
+    tokens = 512
+    memory = plan(repository, "--prompt", str(tokens), "--no-probe")["memory"]
+    server = start_server(tmp_path / "log", repository, "--cache-dir", tmp_path / "cache",
+                          "--served-model-name", "m")
+    try:
+        time.sleep(1)
+        before = resident(server.process.pid)
+        prompt = [(i * 7919) % vocabulary for i in range(tokens)]
+        answer = server.post("/v1/completions", {"model": "m", "prompt": prompt, "max_tokens": 1,
+                                                 "logit_bias": {"100": 100}, "temperature": 0})
+        assert answer.status_code == 200, answer.text
+        time.sleep(1)
+        came = resident(server.process.pid) - before
+        expected = memory["resident_bytes_after_prompt"] - memory["resident_bytes_at_start"]
+        assert came < expected + (8 << 20), (came, expected)
         assert resident(server.process.pid) == pytest.approx(memory["resident_bytes_after_prompt"],
                                                              rel=0.03)
     finally:
