@@ -17,6 +17,7 @@
 #include <string>
 
 #include "cli/environment.h"
+#include "cli/hub_options.h"
 #include "cli/server_signals.h"
 #include "cli/terminal.h"
 #include "cli/validators.h"
@@ -110,6 +111,9 @@ Result<gateway::GatewayOptions> MakeOptions(const Options& options) {
                                            std::filesystem::absolute(options.cache_dir).string());
   if (options.is_offline) made.control.serve_arguments.emplace_back("--offline");
   made.batch_root = BatchRootOf(options);
+  // As the workers find it, which have our environment.
+  if (const auto hub = HubSettings({}, options.cache_dir); hub.has_value())
+    made.hub_cache = hub->cache;
   made.files.file_bytes_max = options.file_bytes;
   made.files.owner_bytes_max = options.files_quota;
   made.worker_drain_seconds = options.drain_seconds;

@@ -9,6 +9,7 @@
 #include "gateway/api/endpoints_api.h"
 #include "gateway/api/inference.h"
 #include "gateway/batch/batch_api.h"
+#include "gateway/download/download_api.h"
 #include "gateway/files/files_api.h"
 #include "gateway/launch/local/local_launcher.h"
 #include "gateway/lead/leadership.h"
@@ -109,6 +110,7 @@ struct Gateway::Parts {
   Context context;
   std::unique_ptr<Batches> batches;
   BatchServices batch_services;
+  DownloadServices downloads;
 
   /// `opened`: the state, which this gateway alone writes.
   static Result<std::unique_ptr<Parts>> Make(const GatewayOptions& options, const Clock& clock,
@@ -146,6 +148,13 @@ Result<std::unique_ptr<Gateway::Parts>> Gateway::Parts::Make(const GatewayOption
   TESSERA_ASSIGN_OR_RETURN(BatchRoot batch_root, BatchRoot::Make(options.batch_root));
   TESSERA_ASSIGN_OR_RETURN(parts->batches, Batches::Start(&parts->context, parts->files.store.get(),
                                                           std::move(batch_root)));
+  TESSERA_ASSIGN_OR_RETURN(UrlSigner signer, UrlSigner::Open(options.state_dir / "download.key"));
+  parts->downloads = {.context = &parts->context,
+                      .models = &parts->models,
+                      .sender = parts->files.sender.get(),
+                      .hub_cache = options.hub_cache,
+                      .has_tls = options.http.tls.has_value(),
+                      .signer = std::move(signer)};
   parts->batch_services = {&parts->context, &parts->models, parts->batches.get()};
   return parts;
 }
@@ -157,6 +166,7 @@ net::Router Gateway::Parts::Routes() {
   AddInferenceRoutes(context, &router);
   AddFileRoutes(&files, &router);
   AddBatchRoutes(&batch_services, &router);
+  AddDownloadRoutes(&downloads, &router);
   AddFineTuneRoutes(&router);
   AddRefusals(&router);
   return router;

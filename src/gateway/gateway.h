@@ -25,6 +25,7 @@ struct GatewayOptions {
   ModelTableOptions models{};
   ControllerOptions control{};
   FileLimits files{};
+  std::filesystem::path hub_cache{};   // Of huggingface_hub, which workers download into.
   std::filesystem::path batch_root{};  // Where batches may read and write; empty: nowhere.
   /// postgres://...: state is shared with other gateways there, and one of them leads (lead/).
   /// Empty: SQLite in the state folder.

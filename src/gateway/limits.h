@@ -40,6 +40,10 @@ inline constexpr size_t kFileNameBytesMax = 255;
 inline constexpr size_t kFilePurposeBytesMax = 64;
 inline constexpr uint64_t kFileTextBytesMax = 64u << 20;  // Of `content` as a JSON text.
 
+// Downloads of models.
+inline constexpr size_t kModelFilesMax = 1000;
+inline constexpr int64_t kDownloadSeconds = 3600;  // An address holds.
+
 // Batches.
 inline constexpr int64_t kBatchRowsMax = 100000;
 inline constexpr uint64_t kBatchInputBytesMax = 64u << 20;

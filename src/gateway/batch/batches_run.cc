@@ -23,9 +23,16 @@ constexpr Duration kLookEvery = milliseconds(100);  // While there are batches t
 constexpr Duration kIdleLook = seconds(5);
 constexpr Duration kSweepEvery = seconds(3600);
 constexpr Duration kRetryAfter = seconds(2);
-constexpr int64_t kRunningMax = 16;        // Batches whose rows are known.
+constexpr int64_t kRunningMax = 64;        // Batches whose rows are known.
+constexpr int64_t kRunningOfOwnerMax = 8;  // Of these, of one owner.
 constexpr int64_t kTemporaryMax = 2;       // Of these, with an endpoint of their own.
 constexpr int64_t kRowsUnderWayMax = 256;  // Of one endpoint.
+
+/// Paths of the state folder are for the log.
+std::string NotWritten(const Status& status) {
+  log::error("gateway: results of a batch: {}", status.ToString());
+  return "results cannot be written down: the disk is full or does not take them";
+}
 
 }  // namespace
 
@@ -91,7 +98,7 @@ void Batches::Settle(const std::vector<RowOutcome>& outcomes) {
     job->run->Settle(outcome, JudgeRow(outcome, record), context_.clock->Now());
     // At once: what is written down is not lost when the gateway is killed now.
     if (const Status written = job->run->WriteDown(); !written.ok())
-      Retry(job.get(), written.ToString());
+      Retry(job.get(), NotWritten(written));
   }
 }
 
@@ -127,11 +134,13 @@ void Batches::Advance(Job* job) {
                /*is_expired=*/true);
   if (now < job->not_before) return;
   if (job->run == nullptr) {
+    // One that waits for its endpoint keeps no place from others.
+    if (!record.endpoint.empty() && FindWay(job, record) == nullptr) return;
     if (!Begin(job)) return;
     record = Copy(*job);
   }
   if (const Status written = job->run->WriteDown(); !written.ok())
-    return Retry(job, written.ToString());
+    return Retry(job, NotWritten(written));
   {
     const std::lock_guard lock(mutex_);
     job->record.completed = job->run->folder().completed();
@@ -139,25 +148,30 @@ void Batches::Advance(Job* job) {
   }
   if (job->run->IsDone()) return Finish(job);
   const std::shared_ptr<Route> route = FindWay(job, record);
-  if (route != nullptr) Launch(job, record, route);
+  if (route != nullptr) return Launch(job, record, route);
+  const std::lock_guard lock(mutex_);
+  if (job->run != nullptr && job->run->under_way() == 0) job->run.reset();
 }
 
 bool Batches::Begin(Job* job) {
   const BatchRecord record = Copy(*job);
-  int64_t running = 0, temporary = 0;
+  int64_t running = 0, of_owner = 0, temporary = 0;
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [id, other] : jobs_)
       if (other->run != nullptr) {
         ++running;
+        of_owner += other->record.owner == record.owner ? 1 : 0;
         temporary += other->record.endpoint.empty() ? 1 : 0;
       }
   }
-  if (running >= kRunningMax || (record.endpoint.empty() && temporary >= kTemporaryMax))
+  if (running >= kRunningMax || of_owner >= kRunningOfOwnerMax ||
+      (record.endpoint.empty() && temporary >= kTemporaryMax))
     return false;
   auto folder = BatchFolder::Open(FolderOf(record.id), BatchFolder::Use::kAppend);
   if (!folder.has_value()) {
-    End(job, BatchStatus::kFailed, folder.error().ToString());
+    log::error("gateway: {}: {}", record.id, folder.error().ToString());
+    End(job, BatchStatus::kFailed, "its rows are damaged or gone");
     return false;
   }
   auto run = std::make_unique<BatchRun>(*std::move(folder));
@@ -241,7 +255,7 @@ void Batches::Launch(Job* job, const BatchRecord& record, const std::shared_ptr<
     ++under_way;
   }
   if (const Status written = job->run->WriteDown(); !written.ok())
-    return Retry(job, written.ToString());
+    return Retry(job, NotWritten(written));
   if (job->run->IsDone()) inbox_->Wake();  // All that was left had failed.
   const std::string& trouble = job->run->trouble();
   SetReason(job,

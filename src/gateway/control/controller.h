@@ -88,6 +88,8 @@ class Controller {
   std::vector<EndpointView> List(std::string_view user) const;
   /// Nothing if there is none or `user` may not see it.
   std::optional<EndpointView> Find(std::string_view name, std::string_view user) const;
+  /// For who proved otherwise that he may see it.
+  std::optional<EndpointView> FindById(std::string_view id) const;
   /// Where its calls go; `route` is null as above.
   WayTo FindRoute(std::string_view name, std::string_view user) const;
 

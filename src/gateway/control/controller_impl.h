@@ -72,6 +72,7 @@ class Controller::Impl {
                                 const std::function<ApiResult<void>(EndpointRecord*)>& change);
   std::vector<EndpointView> List(std::string_view user) const;
   std::optional<EndpointView> Find(std::string_view name, std::string_view user) const;
+  std::optional<EndpointView> FindById(std::string_view id) const;
   WayTo FindRoute(std::string_view name, std::string_view user) const;
   void StopWorkers(Duration timeout);
 

@@ -43,6 +43,13 @@ std::optional<EndpointView> Controller::Impl::Find(std::string_view name,
   return ViewOf(*endpoint);
 }
 
+std::optional<EndpointView> Controller::Impl::FindById(std::string_view id) const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [name, endpoint] : endpoints_)
+    if (endpoint->record.id == id) return ViewOf(*endpoint);
+  return std::nullopt;
+}
+
 WayTo Controller::Impl::FindRoute(std::string_view name, std::string_view user) const {
   const std::lock_guard lock(mutex_);
   const Endpoint* endpoint = FindLocked(name);
@@ -55,6 +62,9 @@ std::vector<EndpointView> Controller::List(std::string_view user) const {
 }
 std::optional<EndpointView> Controller::Find(std::string_view name, std::string_view user) const {
   return impl_->Find(name, user);
+}
+std::optional<EndpointView> Controller::FindById(std::string_view id) const {
+  return impl_->FindById(id);
 }
 WayTo Controller::FindRoute(std::string_view name, std::string_view user) const {
   return impl_->FindRoute(name, user);
