@@ -173,6 +173,22 @@ def test_updates_under_load_fail_no_call(gateway: Gateway) -> None:
     assert gateway.workers("a")[0]["pid"] != first
 
 
+def test_a_page_of_endpoints_is_in_order_and_says_what_follows(gateway: Gateway) -> None:
+    for name in ("b", "c", "a"):
+        assert gateway.create(name, min_workers=0, max_workers=0).status_code == 200
+
+    def page(**query: str) -> tuple[list[str], bool]:
+        body = gateway.http.get("/v1/llm/model-endpoints", params=query).json()
+        return [e["name"] for e in body["model_endpoints"]], body["has_more"]
+
+    assert page() == (["b", "c", "a"], False)
+    assert page(limit="2") == (["b", "c"], True)
+    assert page(limit="2", after="b") == (["c", "a"], False)
+    assert page(limit="1", order_by="alphabetical") == (["a"], True)
+    assert page(order_by="newest", after="c") == (["b"], False)
+    assert page(name="c") == (["c"], False)
+
+
 def test_streams_of_both_dialects(gateway: Gateway) -> None:
     gateway.create("a")
     gateway.ready("a")
