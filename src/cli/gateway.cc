@@ -18,6 +18,7 @@
 
 #include "cli/environment.h"
 #include "cli/hub_options.h"
+#include "cli/listen_options.h"
 #include "cli/server_signals.h"
 #include "cli/terminal.h"
 #include "cli/validators.h"
@@ -32,8 +33,7 @@ namespace {
 constexpr std::string_view kTemporary = "tmp", kNowhere = "off";
 
 struct Options {
-  std::string host = "127.0.0.1";
-  uint16_t port = 5000;
+  ListenOptions listen{.port = 5000};
   std::string state_dir;
   std::string database;
   std::string advertise;
@@ -43,7 +43,6 @@ struct Options {
   bool is_offline = false;
   bool allow_unauthenticated = false;
   bool keep_workers = false;
-  std::string tls_certificate, tls_key;
   int64_t idle_seconds = 60;
   int64_t scale_down_seconds = 30;
   int64_t hold_seconds = 300;
@@ -88,19 +87,14 @@ Result<gateway::GatewayOptions> MakeOptions(const Options& options) {
   made.advertise = options.advertise;
   if (!options.advertise.empty() && options.database.empty())
     return Fail(InvalidArgument("--advertise is for gateways that share a --database"));
-  if (!options.database.empty() && !options.tls_certificate.empty())
+  if (!options.database.empty() && !options.listen.tls_certificate.empty())
     return Fail(InvalidArgument(
         "gateways that share a --database pass calls on to each other without TLS: end TLS in a "
         "proxy before them, without --tls-cert here"));
   made.models = {.aliases_file = options.models, .model_root = options.model_root};
-  made.http.host = options.host;
-  made.http.port = options.port;
+  TESSERA_RETURN_IF_ERROR(SetListenOptions(options.listen, &made.http));
   made.http.worker_threads = options.http_threads;
   made.http.loopback_only = !options.allow_unauthenticated;
-  if (options.tls_certificate.empty() != options.tls_key.empty())
-    return Fail(InvalidArgument("--tls-cert and --tls-key are needed together"));
-  if (!options.tls_certificate.empty())
-    made.http.tls = net::TlsFiles{options.tls_certificate, options.tls_key};
   made.control.idle = seconds(options.idle_seconds);
   made.control.window = seconds(options.scale_down_seconds);
   made.control.patience.start = seconds(options.start_seconds);
@@ -147,8 +141,7 @@ Status RunGateway(const Options& options) {
   }
   const std::unique_ptr<gateway::Gateway> gateway = *std::move(started);
   signals.BeginServing();
-  Note("gateway at {}://{}, state in {}\n", options.tls_certificate.empty() ? "http" : "https",
-       gateway->address(), state_dir);
+  Note("gateway at {}://{}, state in {}\n", options.listen.scheme(), gateway->address(), state_dir);
   const int signal = signals.Wait();
   {
     const std::lock_guard lock(lost.mutex);
@@ -172,12 +165,7 @@ void AddGateway(CLI::App* app, Context* context) {
   auto options = std::make_shared<Options>();
   CLI::App* verb =
       app->add_subcommand("gateway", "Named endpoints of models: create, scale, update, use");
-  verb->add_option("--host", options->host, "Address to listen on")
-      ->check(PlainText())
-      ->capture_default_str();
-  verb->add_option("--port", options->port, "Port to listen on (0 = any free one)")
-      ->check(WholeNumber(0, 65535))
-      ->capture_default_str();
+  AddListenOptions(verb, &options->listen);
   verb->add_option("--state-dir", options->state_dir,
                    "Folder of endpoints, events and logs; one gateway at a time has it (default: "
                    "$XDG_STATE_HOME/tessera/gateway, else ~/.local/state/tessera/gateway)")
@@ -205,8 +193,6 @@ void AddGateway(CLI::App* app, Context* context) {
                  "Listen beyond loopback although any user name is accepted");
   verb->add_flag("--keep-workers", options->keep_workers,
                  "Leave workers running at the end, for the next gateway of this state folder");
-  verb->add_option("--tls-cert", options->tls_certificate, "PEM certificate chain; serves https");
-  verb->add_option("--tls-key", options->tls_key, "PEM key of the certificate");
   verb->add_option("--idle-timeout", options->idle_seconds,
                    "Seconds without a call before the last worker of min_workers 0 ends")
       ->check(WholeNumber(1, 30 * 86400))

@@ -10,14 +10,13 @@
 
 #include "cli/terminal.h"
 
-#include "base/clock.h"
 #include "base/file.h"
 #include "base/thread.h"
 
 namespace tessera::cli {
 namespace {
 
-constexpr int kLookEveryMs = 1000;
+constexpr std::chrono::milliseconds kLookEvery{1000};
 
 }  // namespace
 
@@ -37,15 +36,20 @@ Result<bool> IsLeaseHeld(const std::filesystem::path& path) {
   return lock.l_type != F_UNLCK;
 }
 
+void AwaitLeaseEnd(const std::filesystem::path& path, Duration grace,
+                   std::chrono::milliseconds look_every) {
+  TimePoint held = Clock::Real().Now();
+  while (Clock::Real().Now() - held < grace) {
+    poll(nullptr, 0, static_cast<int>(look_every.count()));  // Locks tell nobody of themselves.
+    // What cannot be looked at counts as held: never end by mistake.
+    if (IsLeaseHeld(path).value_or(true)) held = Clock::Real().Now();
+  }
+}
+
 Status EndWithLease(const std::filesystem::path& path) {
   TESSERA_RETURN_IF_ERROR(StatusOf(IsLeaseHeld(path)));
   TESSERA_ASSIGN_OR_RETURN(auto thread, StartThread("lease", [path] {
-                             TimePoint held = Clock::Real().Now();
-                             while (Clock::Real().Now() - held < kLeaseGrace) {
-                               poll(nullptr, 0, kLookEveryMs);  // Locks tell nobody of themselves.
-                               // What cannot be looked at counts as held: never end by mistake.
-                               if (IsLeaseHeld(path).value_or(true)) held = Clock::Real().Now();
-                             }
+                             AwaitLeaseEnd(path, kLeaseGrace, kLookEvery);
                              Note("nobody holds {}: ending\n", path.string());
                              kill(getpid(), SIGTERM);
                            }));

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <filesystem>
 
+#include "base/clock.h"
 #include "base/status.h"
 
 namespace tessera::cli {
@@ -17,6 +18,10 @@ inline constexpr std::chrono::seconds kLeaseGrace{30};
 
 /// Whether somebody else holds the lock. An absent file is held by nobody.
 Result<bool> IsLeaseHeld(const std::filesystem::path& path);
+
+/// Looks every so often, and returns when nobody has held the lock for `grace`.
+void AwaitLeaseEnd(const std::filesystem::path& path, Duration grace,
+                   std::chrono::milliseconds look_every);
 
 /// From a thread of its own: SIGTERM to this process when the lease is over.
 Status EndWithLease(const std::filesystem::path& path);

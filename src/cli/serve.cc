@@ -16,6 +16,7 @@
 
 #include "cli/environment.h"
 #include "cli/lease.h"
+#include "cli/listen_options.h"
 #include "cli/loaded_model.h"
 #include "cli/rank_member.h"
 #include "cli/rank_supervisor.h"
@@ -44,15 +45,13 @@ constexpr uint64_t kKvDiskBytesDefault = uint64_t{8} << 30;
 
 struct Options {
   LoadOptions load;
-  std::string host = "127.0.0.1";
-  uint16_t port = 8000;
+  ListenOptions listen{.port = 8000};
   std::optional<int> listen_fd;
   std::string lease;  // A file that whoever started this process holds a lock on.
   std::vector<std::string> served_names;
   std::vector<std::string> api_keys;
   std::string key_file;
   std::string cors_origin;
-  std::string tls_certificate, tls_key, tls_client_ca;
   bool allow_unauthenticated = false;
   std::vector<std::string> metrics_compat = {"vllm"};
   std::string otlp_endpoint;
@@ -143,21 +142,14 @@ Result<server::ServiceOptions> MakeServiceOptions(const Options& options) {
   if (!traces.empty()) {
     TESSERA_ASSIGN_OR_RETURN(service.traces, TracesEndpoint(traces));
   }
-  service.http.host = options.host;
-  service.http.port = options.port;
+  TESSERA_RETURN_IF_ERROR(SetListenOptions(options.listen, &service.http));
   service.http.listen_fd = options.listen_fd;
   service.http.worker_threads = options.http_threads;
-  if (options.tls_certificate.empty() != options.tls_key.empty())
-    return Fail(InvalidArgument("--tls-cert and --tls-key are needed together"));
-  if (!options.tls_client_ca.empty() && options.tls_certificate.empty())
-    return Fail(InvalidArgument("--tls-client-ca needs --tls-cert and --tls-key"));
-  if (!options.tls_certificate.empty())
-    service.http.tls =
-        net::TlsFiles{options.tls_certificate, options.tls_key, options.tls_client_ca};
   // Whoever reaches an open server can use all of it.
   const server::AccessOptions& access = service.api.access;
   service.http.loopback_only = access.api_keys.empty() && access.key_file.empty() &&
-                               options.tls_client_ca.empty() && !options.allow_unauthenticated;
+                               options.listen.tls_client_ca.empty() &&
+                               !options.allow_unauthenticated;
   service.api.drain_patience = std::chrono::seconds(options.drain_seconds);
   return service;
 }
@@ -262,9 +254,8 @@ void PrintServing(const Options& options, const server::ServedModel& model,
   Note(
       "serving {} at {}://{}, context {} tokens, KV memory for {} tokens (at most {}), up to "
       "{} requests at a time\n",
-      model.id, options.tls_certificate.empty() ? "http" : "https", address, shape.max_seq_len,
-      kv_tokens, HumanBytes(static_cast<uint64_t>(kv_tokens * shape.kv_bytes_per_token)),
-      options.max_batch);
+      model.id, options.listen.scheme(), address, shape.max_seq_len, kv_tokens,
+      HumanBytes(static_cast<uint64_t>(kv_tokens * shape.kv_bytes_per_token)), options.max_batch);
   const engine::SamplingDefaults& defaults = model.defaults;
   Note(
       "sampling unless a request says otherwise: temperature {}, top_p {}, top_k {}, "
@@ -376,12 +367,7 @@ void AddServe(CLI::App* app, Context* context) {
   CLI::App* verb = app->add_subcommand("serve", "One model behind the OpenAI API");
   AddServingOptions(verb, &options->load);
   AddRankProcessOptions(verb, &options->ranks);
-  verb->add_option("--host", options->host, "Address to listen on")
-      ->check(PlainText())
-      ->capture_default_str();
-  verb->add_option("--port", options->port, "Port to listen on (0 = any free one)")
-      ->check(WholeNumber(0, 65535))
-      ->capture_default_str();
+  AddListenOptions(verb, &options->listen);
   verb->add_option("--listen-fd", options->listen_fd,
                    "A listening socket that this process inherited, instead of --host and --port")
       ->check(WholeNumber(3, 1 << 20))
@@ -405,9 +391,7 @@ void AddServe(CLI::App* app, Context* context) {
       ->check(PlainText());
   verb->add_option("--cors-origin", options->cors_origin,
                    "Let pages of this origin call (* = any)");
-  verb->add_option("--tls-cert", options->tls_certificate, "PEM certificate chain; serves https");
-  verb->add_option("--tls-key", options->tls_key, "PEM key of the certificate");
-  verb->add_option("--tls-client-ca", options->tls_client_ca,
+  verb->add_option("--tls-client-ca", options->listen.tls_client_ca,
                    "PEM certificates of CAs; clients need one that they signed (mutual TLS)");
   verb->add_flag("--allow-unauthenticated", options->allow_unauthenticated,
                  "Listen beyond loopback although nobody is asked for a key or certificate");

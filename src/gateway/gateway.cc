@@ -14,6 +14,7 @@
 #include "gateway/launch/local/local_launcher.h"
 #include "gateway/lead/leadership.h"
 #include "gateway/lead/relay.h"
+#include "gateway/openapi/document.h"
 #include "gateway/store/store.h"
 #include "net/router.h"
 
@@ -168,6 +169,7 @@ net::Router Gateway::Parts::Routes() {
   AddBatchRoutes(&batch_services, &router);
   AddDownloadRoutes(&downloads, &router);
   AddFineTuneRoutes(&router);
+  openapi::AddDocumentRoutes(&router);
   AddRefusals(&router);
   return router;
 }
@@ -274,6 +276,11 @@ Result<std::unique_ptr<Gateway>> Gateway::Start(GatewayOptions options, const Cl
 
 std::string Gateway::address() const {
   return front_->server->address();
+}
+
+std::vector<net::Router::Route> Gateway::routes() const {
+  return front_->parts == nullptr ? std::vector<net::Router::Route>()
+                                  : front_->parts->Routes().routes();
 }
 
 Status Gateway::Drain(Duration timeout) {

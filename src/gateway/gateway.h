@@ -8,12 +8,14 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/status.h"
 #include "gateway/control/controller.h"
 #include "gateway/files/file_store.h"
 #include "gateway/models/model_table.h"
+#include "net/router.h"
 #include "net/server.h"
 
 namespace tessera::gateway {
@@ -45,6 +47,9 @@ class Gateway {
   ~Gateway();
 
   std::string address() const;
+  /// All that it answers: compared with openapi/operations.h by a test. Nothing while it follows
+  /// another.
+  std::vector<net::Router::Route> routes() const;
   /// Refuses new calls, lets open ones end, then ends the workers; at most so long.
   Status Drain(Duration timeout);
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import pty
 import socket
+import struct
 import subprocess
 import sys
+import termios
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +37,25 @@ def tessera(*args: str | Path, stdin: bytes | None = None, timeout: float = 300,
     """Runs one verb to its end; never raises for an exit code."""
     return subprocess.run([str(TESSERA), *map(str, args)], input=stdin, capture_output=True,
                           timeout=timeout, env={**os.environ, **(env or {})}, check=False)
+
+
+def on_terminal(columns: int, *args: str | Path, env: dict[str, str] | None = None
+                ) -> tuple[int, str]:
+    """Exit code of a verb and all that it writes to a terminal of this width."""
+    pid, fd = pty.fork()
+    if pid == 0:
+        for stream in (0, 1, 2):
+            fcntl.ioctl(stream, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        os.execve(str(TESSERA), [str(TESSERA), *map(str, args)],
+                  {**os.environ, "TERM": "xterm", **(env or {})})
+    seen = b""
+    try:
+        while piece := os.read(fd, 65536):
+            seen += piece
+    except OSError:
+        pass  # The child closed the terminal.
+    os.close(fd)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), seen.decode()
 
 
 def weights_of(bundle: Path) -> bytes:

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
-import pty
 import re
-import struct
 import subprocess
-import termios
 import time
 from pathlib import Path
 from typing import Iterator
 
 import pytest
 
-from conftest import TESSERA, free_port, tessera
+from conftest import TESSERA, free_port, on_terminal, tessera
 from test_gateway import Gateway, cache  # noqa: F401
 
 NAMES = ("smol", "other")
@@ -46,22 +41,6 @@ def said(gateway: Gateway, *args: str | Path, code: int = 0, **env: str) -> str:
     return (done.stderr if code else done.stdout).decode()
 
 
-def on_terminal(columns: int, *args: str, **env: str) -> tuple[int, str]:
-    pid, fd = pty.fork()
-    if pid == 0:
-        for stream in (0, 1, 2):
-            fcntl.ioctl(stream, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        os.execve(str(TESSERA), [str(TESSERA), *args], {**os.environ, "TERM": "xterm", **env})
-    seen = b""
-    try:
-        while piece := os.read(fd, 65536):
-            seen += piece
-    except OSError:
-        pass  # The child closed the terminal.
-    os.close(fd)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), seen.decode()
-
-
 def test_list_and_get_are_tables_for_people_and_json_for_programs(gateway: Gateway) -> None:
     lines = said(gateway, "list").splitlines()
     assert lines[0].split() == ["NAME", "MODEL", "STATUS", "READY", "WORKERS", "WAITING", "REASON"]
@@ -81,11 +60,12 @@ def test_list_and_get_are_tables_for_people_and_json_for_programs(gateway: Gatew
 
 @pytest.mark.parametrize("columns", [120, 60])
 def test_a_terminal_gets_colours_and_no_broken_line(gateway: Gateway, columns: int) -> None:
-    code, seen = on_terminal(columns, "endpoints", "list", TESSERA_GATEWAY=gateway.url)
+    code, seen = on_terminal(columns, "endpoints", "list", env={"TESSERA_GATEWAY": gateway.url})
     assert code == 0 and "\033[32mREADY\033[0m" in seen
     plain = re.sub(r"\033\[\d*m", "", seen)
     assert all(len(line) <= columns for line in plain.replace("\r", "").split("\n")), plain
-    _, grey = on_terminal(columns, "endpoints", "list", TESSERA_GATEWAY=gateway.url, NO_COLOR="1")
+    _, grey = on_terminal(columns, "endpoints", "list",
+                          env={"TESSERA_GATEWAY": gateway.url, "NO_COLOR": "1"})
     assert "\033" not in grey
 
 
@@ -174,7 +154,7 @@ def test_wait_says_by_its_exit_code_how_it_ended(gateway: Gateway, tmp_path: Pat
         assert 'endpoint "bad" failed: ' in text and "broken.gguf" in text
         said(other, "create", "late", "--model", "smol")
         assert "is not ready after 0 ms" in said(other, "wait", "late", "--timeout", "0", code=124)
-        code, seen = on_terminal(70, "endpoints", "wait", "late", TESSERA_GATEWAY=other.url)
+        code, seen = on_terminal(70, "endpoints", "wait", "late", env={"TESSERA_GATEWAY": other.url})
         assert code == 0 and "late: ready" in seen
         assert all(len(line) < 70 for line in re.split(r"[\r\n]|\033\[K", seen)), seen
     finally:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import fcntl
 import functools
 import json
 import os
-import pty
 import random
 import re
 import shutil
 import socket
-import struct
 import subprocess
 import sys
-import termios
 import time
 import urllib.error
 import urllib.request
@@ -24,7 +20,7 @@ from typing import Any, Iterator
 import numpy
 import pytest
 
-from conftest import TESSERA, TINY, tessera
+from conftest import TESSERA, TINY, on_terminal, tessera
 from fake_hub import FakeHub, Proxy, bytes_content, file_content, sparse_content
 
 NAME = "org/tiny"
@@ -933,20 +929,9 @@ def test_packs_that_promise_too_much_are_refused(hub: FakeHub, client: Client, t
 
 
 def seen_on_terminal(client: Client, *args: str) -> str:
-    """All that the program writes to a terminal of 100 columns."""
-    pid, fd = pty.fork()
-    if pid == 0:
-        fcntl.ioctl(2, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
-        os.execve(str(TESSERA), [str(TESSERA), *args], {**os.environ, **client.env})
-    seen = b""
-    try:
-        while piece := os.read(fd, 65536):
-            seen += piece
-    except OSError:
-        pass  # The child closed the terminal.
-    os.close(fd)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0, seen
-    return seen.decode()
+    code, seen = on_terminal(100, *args, env=client.env)
+    assert code == 0, seen
+    return seen
 
 
 def test_a_terminal_shows_every_file_and_all(hub: FakeHub, client: Client) -> None:

@@ -2,37 +2,21 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
-import pty
 import re
-import struct
-import termios
 from pathlib import Path
 
 import pytest
 
-from conftest import GGUF, TESSERA, tessera
+from conftest import GGUF, on_terminal, tessera
 
 ERASE = "\r\033[K"
 STAGES = ("hashing sources", "making the tokenizer", "packing parameters", "syncing parameters")
 
 
 def seen_on_terminal(columns: int, *args: str | Path) -> str:
-    """All that a command writes to a terminal of this width."""
-    pid, fd = pty.fork()
-    if pid == 0:
-        fcntl.ioctl(2, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        os.execv(str(TESSERA), [str(TESSERA), *map(str, args)])
-    seen = b""
-    try:
-        while piece := os.read(fd, 65536):
-            seen += piece
-    except OSError:
-        pass  # The child closed the terminal.
-    os.close(fd)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0, seen
-    return seen.decode()
+    code, seen = on_terminal(columns, *args)
+    assert code == 0, seen
+    return seen
 
 
 def bars(seen: str) -> list[str]:

@@ -24,16 +24,16 @@ constexpr Field kFields[] = {
     {"temperature", kNumber, FieldUse::kRequired, 0, 1, "", "Spread of the choice; 0 is greedy."},
     {"stop_sequences", kTextList, FieldUse::kOptional, 0, 0, "", "Texts that end the answer."},
     {"return_token_log_probs", kBool, FieldUse::kOptional, 0, 0, "", "With each token and its log-probability."},
-    {"presence_penalty", kNumber, FieldUse::kOptional, 0, 2, "", ""},
-    {"frequency_penalty", kNumber, FieldUse::kOptional, 0, 2, "", ""},
+    {"presence_penalty", kNumber, FieldUse::kOptional, 0, 2, "", "Less of tokens that have come."},
+    {"frequency_penalty", kNumber, FieldUse::kOptional, 0, 2, "", "Less of tokens by how often they have come."},
     {"top_k", kInteger, FieldUse::kOptional, -1, kTokensMax, "", "The k likeliest; -1 is all."},
     {"top_p", kNumber, FieldUse::kOptional, 0, 1, "", "Above 0."},
-    {"include_stop_str_in_output", kBool, FieldUse::kOptional, 0, 0, "", ""},
-    {"guided_json", kObject, FieldUse::kOptional, 0, 0, "", "At most one of the guided_ fields."},
-    {"guided_regex", kText, FieldUse::kOptional, 0, 1e6, "", ""},
-    {"guided_choice", kTextList, FieldUse::kOptional, 0, 0, "", ""},
-    {"guided_grammar", kText, FieldUse::kOptional, 0, 1e6, "", ""},
-    {"skip_special_tokens", kBool, FieldUse::kOptional, 0, 0, "", ""},
+    {"include_stop_str_in_output", kBool, FieldUse::kOptional, 0, 0, "", "Keep the text that ended the answer."},
+    {"guided_json", kObject, FieldUse::kOptional, 0, 0, "", "The answer is JSON of this schema. At most one of the guided_ fields."},
+    {"guided_regex", kText, FieldUse::kOptional, 0, 1e6, "", "The answer matches it."},
+    {"guided_choice", kTextList, FieldUse::kOptional, 0, 0, "", "The answer is one of these."},
+    {"guided_grammar", kText, FieldUse::kOptional, 0, 1e6, "", "The answer follows it."},
+    {"skip_special_tokens", kBool, FieldUse::kOptional, 0, 0, "", "Leave special tokens out of the text."},
 };
 // clang-format on
 constexpr std::string_view kGuided[] = {"guided_json", "guided_regex", "guided_choice",
@@ -135,6 +135,10 @@ Result<json::Object> ParseObject(std::string_view text) {
 }
 
 }  // namespace
+
+std::span<const Field> CompletionFields() {
+  return kFields;
+}
 
 ApiResult<AskedCompletion> ReadCompletion(const json::Object& body, std::string_view endpoint,
                                           bool is_stream) {

@@ -5,10 +5,12 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
 #include "base/json.h"
+#include "gateway/spec/field_table.h"
 #include "gateway/spec/read_spec.h"
 
 namespace tessera::gateway {
@@ -19,6 +21,9 @@ struct AskedCompletion {
   bool wants_tokens = false;
   std::string prefix;  // The prompt, or the first of them, for choosing a worker.
 };
+
+/// What such a body may hold.
+std::span<const Field> CompletionFields();
 
 /// 422 lists fields of the wrong type or range, 400 is about what does not go together.
 ApiResult<AskedCompletion> ReadCompletion(const json::Object& body, std::string_view endpoint,

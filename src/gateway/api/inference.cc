@@ -6,11 +6,13 @@
 #include <array>
 #include <utility>
 
+#include "base/utf8.h"
 #include "gateway/api/caller.h"
 #include "gateway/api/completion_v1.h"
 #include "gateway/api/endpoint_json.h"
 #include "gateway/forward/forward.h"
 #include "gateway/limits.h"
+#include "gateway/spec/brief.h"
 #include "net/sse.h"
 
 namespace tessera::gateway {
@@ -53,7 +55,8 @@ ApiError ErrorOfWorker(int status, const std::string& body, std::string_view req
   if (status >= 500)
     return {.status = 500,
             .text = fmt::format("Upstream service error for request_id {}", request_id)};
-  ApiError error{.status = status == 429 ? 429 : 400, .text = body.substr(0, kTextBytesMax)};
+  ApiError error{.status = status == 429 ? 429 : 400,
+                 .text = std::string(Brief(body, kTextBytesMax))};
   const auto parsed = json::Parse(body, {}, "answer");
   if (!parsed.has_value() || !parsed->is_object()) return error;
   const json::Value* inner = json::Find(parsed->get_object(), "error");
@@ -66,9 +69,10 @@ ApiError ErrorOfWorker(int status, const std::string& body, std::string_view req
 /// Both {"detail"} for clients of llm-engine and {"error"} for those of OpenAI.
 void SendOpenAiError(const net::ResponseWriter& writer, const ApiError& error) {
   const bool is_ours = error.status >= 500;
+  const std::string text = EscapeNonUtf8(error.text);
   json::Object body{
-      {"detail", error.text},
-      {"error", json::Object{{"message", error.text},
+      {"detail", text},
+      {"error", json::Object{{"message", text},
                              {"type", is_ours ? "server_error" : "invalid_request_error"},
                              {"param", nullptr},
                              {"code", error.status == 404 ? json::Value("model_not_found")

@@ -9,6 +9,7 @@
 
 #include "gateway/files/upload.h"
 #include "gateway/limits.h"
+#include "gateway/spec/brief.h"
 #include "gateway/spec/field_table.h"
 
 namespace tessera::gateway {
@@ -74,8 +75,8 @@ ApiError CheckEnvelope(const json::Object& body, json::Array* warnings) {
   for (const auto& member : body)
     if (std::ranges::find(kFields, std::string_view(member.key()), &Field::name) ==
         std::end(kFields))
-      warnings->push_back(json::Value(
-          fmt::format("{}: no such field, ignored", std::string_view(member.key()).substr(0, 64))));
+      warnings->push_back(
+          json::Value(fmt::format("{}: no such field, ignored", Brief(member.key(), 64))));
   return error;
 }
 

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "gateway/batch/batch_rows.h"
 #include "gateway/limits.h"
+#include "gateway/spec/brief.h"
 
 namespace tessera::gateway {
 namespace {
@@ -151,8 +152,7 @@ ApiResult<BatchRecord> MakeOpenAiBatch(const BatchServices& services, const json
   if (record->model.empty())
     return Refuse(400, "input_file_id: no line has custom_id, method, url and a body with model");
   if (services.context->controller->FindRoute(record->model, user).route == nullptr)
-    return Refuse(404,
-                  fmt::format("model: {} is no endpoint of yours", record->model.substr(0, 64)));
+    return Refuse(404, fmt::format("model: {} is no endpoint of yours", Brief(record->model, 64)));
   record->endpoint = record->model;
   record->data_parallelism = kBatchParallelismMax;  // As many as the endpoint takes.
   return services.batches->Add(*std::move(record), maker->get());

@@ -5,8 +5,10 @@
 
 #include <utility>
 
+#include "base/utf8.h"
 #include "gateway/api/completion_v1.h"
 #include "gateway/limits.h"
+#include "gateway/spec/brief.h"
 
 namespace tessera::gateway {
 namespace {
@@ -41,7 +43,7 @@ std::string ErrorText(const std::string& body) {
       if (const auto* object = error->if_object())
         if (const auto text = json::GetString(*object, "message", ""); text && !text->empty())
           return *text;
-  return body.substr(0, kTextBytesMax);
+  return EscapeNonUtf8(Brief(body, kTextBytesMax));
 }
 
 /// A worker's answer as the batch shows it.

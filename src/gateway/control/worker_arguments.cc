@@ -11,12 +11,13 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "gateway/spec/assign_field.h"
+#include "gateway/spec/field_table.h"
 
 namespace tessera::gateway {
 namespace {
 
-/// Options that a flag of `serve` does. All others of the table are kept, reported and named among
-/// the unmet wishes.
+/// Options that a flag of `serve` does.
 struct Flag {
   std::string_view option, flag;
 };
@@ -27,15 +28,6 @@ constexpr std::array kFlags = {
 };
 constexpr std::string_view kBackend = "distributed_executor_backend";
 constexpr std::string_view kRanks = "tensor_parallel_size";
-// What holds here whatever they say: tools are always on, code of repositories is never run.
-constexpr std::array<std::string_view, 4> kMoot = {"enable_auto_tool_choice", "trust_remote_code",
-                                                   "disable_log_requests", "enforce_eager"};
-constexpr std::array<std::string_view, 5> kHandled = {
-    "enable_prefix_caching", "revision", "served_model_name", "chat_template", kBackend};
-
-bool Has(const auto& names, std::string_view name) {
-  return std::ranges::find(names, name) != names.end();
-}
 
 std::string Text(const json::Value& value) {
   const auto* text = value.if_string();
@@ -72,6 +64,24 @@ Result<std::filesystem::path> WriteTemplate(std::string_view text,
       dir / (Sha256Hex(std::as_bytes(std::span(text.data(), text.size()))) + ".jinja");
   if (!IsPresent(file)) TESSERA_RETURN_IF_ERROR(WriteFileAtomic(file, text));
   return file;
+}
+
+json::Value OptionValue(const EndpointSpec& spec, std::string_view name) {
+  const json::Value* value = json::Find(spec.engine, name);
+  return value == nullptr ? json::Value() : *value;
+}
+
+/// What asks for what is so anyway: no GPU, one machine, an empty list, switches that are off. One
+/// that can only be on is asked for by being on.
+bool IsNothing(const Field& field, const json::Value& value) {
+  constexpr std::array<std::string_view, 1> kAlwaysOn = {"enable_auto_tool_choice"};
+  if (value.is_bool() && field.use == FieldUse::kEngine)
+    return value.get_bool() == (std::ranges::find(kAlwaysOn, field.name) != kAlwaysOn.end());
+  if (const auto* list = value.if_array()) return list->empty();
+  if (field.name == "gpus") return value == json::Value(0);
+  constexpr std::array<std::string_view, 2> kOnes = {"nodes_per_worker", "pipeline_parallel_size"};
+  if (std::ranges::find(kOnes, field.name) != kOnes.end()) return value == json::Value(1);
+  return field.name == "optimize_costs" && value == json::Value(false);
 }
 
 }  // namespace
@@ -111,30 +121,24 @@ Result<std::vector<std::string>> WorkerArguments(const EndpointSpec& spec, const
 }
 
 std::vector<std::string> UnmetWishes(const EndpointSpec& spec) {
+  static const EndpointSpec kAbsent;
   std::vector<std::string> wishes;
-  for (const auto& member : spec.engine) {
-    const std::string_view name = member.key();
-    if (Has(kMoot, name) || Has(kHandled, name) ||
-        std::ranges::find(kFlags, name, &Flag::option) != kFlags.end())
-      continue;
-    wishes.push_back(fmt::format("{}: has no effect here", name));
+  for (const Field& field : EndpointFields()) {
+    if (field.effect != FieldEffect::kNone) continue;
+    if (field.name == "num_shards" && WantsRankProcesses(spec)) continue;
+    const bool is_option = field.use == FieldUse::kEngine;
+    const json::Value asked = is_option ? OptionValue(spec, field.name) : FieldValue(field, spec);
+    const json::Value absent = is_option ? json::Value() : FieldValue(field, kAbsent);
+    if (asked.is_null() || asked == absent || IsNothing(field, asked)) continue;
+    wishes.push_back(field.unmet.empty()
+                         ? fmt::format("{}: has no effect here", field.name)
+                         : fmt::format("{}: has no effect here: {}", field.name, field.unmet));
   }
-  if (spec.resources.gpus.value_or(0) > 0)
-    wishes.push_back(fmt::format("gpus: this machine has none to give; workers run on its CPUs"));
   if (WantsRankProcesses(spec) && RanksOf(spec) < 2)
     wishes.push_back(
         fmt::format("{}: mp needs {} or num_shards of 2 or more; workers are one "
                     "process",
                     kBackend, kRanks));
-  if (spec.num_shards > 1 && !WantsRankProcesses(spec))
-    wishes.emplace_back(
-        "num_shards: a worker on CPUs computes with all of them whatever its shards; it runs with "
-        "1");
-  if (spec.quantize.has_value())
-    wishes.push_back(
-        fmt::format("quantize: {} is a format of other servers; weights are taken as "
-                    "they are (`quantization` packs them)",
-                    *spec.quantize));
   return wishes;
 }
 

@@ -18,8 +18,8 @@ namespace tessera::gateway {
 Result<std::vector<std::string>> WorkerArguments(const EndpointSpec& spec, const ModelTable& models,
                                                  const std::filesystem::path& template_dir);
 
-/// What the endpoint asks for and workers do not do, one sentence each: options of other servers,
-/// GPUs on a machine without any, shards that would only cost.
+/// What the endpoint asks for and nobody does, one sentence each that begins with the field's name:
+/// fields of the table (spec/field_table.h) without an effect that say something else than nothing.
 std::vector<std::string> UnmetWishes(const EndpointSpec& spec);
 
 }  // namespace tessera::gateway

@@ -9,6 +9,7 @@
 #include "gateway/api/context.h"
 #include "gateway/files/file_json.h"
 #include "gateway/limits.h"
+#include "gateway/spec/brief.h"
 
 namespace tessera::gateway {
 namespace {
@@ -65,7 +66,7 @@ Status Upload::OnPartBytes(std::string_view bytes) {
       return Stop(
           {.status = 413,
            .text = fmt::format("form: the field {} has more than {} bytes",
-                               field_name_.substr(0, kFilePurposeBytesMax), kFormFieldBytesMax)});
+                               Brief(field_name_, kFilePurposeBytesMax), kFormFieldBytesMax)});
     field_ += bytes;
     return {};
   }
@@ -78,7 +79,7 @@ Status Upload::OnPartEnd() {
   if (is_in_file_) return {};
   if (field_name_ != "purpose") {
     warnings_.push_back(
-        fmt::format("{}: no such field, ignored", field_name_.substr(0, kFilePurposeBytesMax)));
+        fmt::format("{}: no such field, ignored", Brief(field_name_, kFilePurposeBytesMax)));
     return {};
   }
   const bool is_word = field_.size() <= kFilePurposeBytesMax &&

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "gateway/limits.h"
 #include "gateway/models/built_in_aliases.h"
+#include "gateway/spec/brief.h"
 
 namespace tessera::gateway {
 namespace {
@@ -118,7 +119,7 @@ Result<std::string> ModelTable::Resolve(std::string_view model_name) const {
   return Fail(NotFound(fmt::format(
       "model_name: '{}' is neither an alias nor a repository (org/name) nor a path under "
       "--model-root{}",
-      model_name.substr(0, kNameBytesMax),
+      Brief(model_name, kNameBytesMax),
       near.empty() ? std::string() : fmt::format("; did you mean {}?", fmt::join(near, ", ")))));
 }
 

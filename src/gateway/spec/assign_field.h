@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One checked value -> its place in an EndpointSpec, and back. Private to spec/.
+// One checked value -> its place in an EndpointSpec, and back: for whoever walks the table of
+// fields. Pure functions.
 #pragma once
 
 #include "base/json.h"

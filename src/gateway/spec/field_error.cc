@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/spec/field_error.h"
 
+#include "base/utf8.h"
+
 namespace tessera::gateway {
 
 std::string ErrorBody(const ApiError& error) {
-  if (error.fields.empty()) return json::Serialize(json::Object{{"detail", error.text}});
+  if (error.fields.empty())
+    return json::Serialize(json::Object{{"detail", EscapeNonUtf8(error.text)}});
   json::Array list;
   for (const FieldError& field : error.fields) {
     json::Array loc;

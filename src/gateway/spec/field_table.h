@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The fields of an endpoint as one table: type, range, meaning and whether an update may name them.
-// Validation, its errors and the reference page come from it. Immutable; any thread.
+// The fields of an endpoint as one table: type, range, effect, meaning and whether an update may
+// name them. Validation, its errors, warnings, the OpenAPI document and the reference page come
+// from it. Immutable; any thread.
 #pragma once
 
 #include <cstdint>
@@ -35,6 +36,13 @@ enum class FieldUse : uint8_t {
   kEngine,  // An option of the inference server, kept in EndpointSpec::engine.
 };
 
+/// What comes of a value other than that which an absent field stands for.
+enum class FieldEffect : uint8_t {
+  kGateway,  // The gateway does it.
+  kWorker,   // Workers are started with it.
+  kNone,     // Nothing: the record has a warning that says `unmet`.
+};
+
 struct Field {
   std::string_view name;
   FieldKind kind;
@@ -43,6 +51,8 @@ struct Field {
   double high;               // Both 0: any number; any text up to kTextBytesMax.
   std::string_view choices;  // "a|b|c" of the enum kinds.
   std::string_view meaning;
+  FieldEffect effect = FieldEffect::kGateway;
+  std::string_view unmet{};  // Why there is no effect; may be empty.
 };
 
 std::span<const Field> EndpointFields();

@@ -8,6 +8,7 @@
 
 #include "gateway/limits.h"
 #include "gateway/spec/assign_field.h"
+#include "gateway/spec/brief.h"
 #include "gateway/spec/field_table.h"
 
 namespace tessera::gateway {
@@ -21,6 +22,7 @@ constexpr std::array<std::string_view, 6> kClearable = {"quantize",
                                                         "default_callback_auth",
                                                         "billing_tags"};
 // Of an update alone; there is nothing to recreate here that a changed field does not recreate.
+constexpr size_t kUnknownFieldsNamed = 16;  // Of a body with a thousand the rest is counted.
 constexpr std::string_view kForce = "force_bundle_recreation";
 
 bool IsAlphanumeric(char c) {
@@ -133,16 +135,21 @@ ApiError CheckMembers(const json::Object& body, bool is_create) {
 }
 
 void AssignMembers(const json::Object& body, AskedSpec* asked) {
+  size_t unknown = 0;
   for (const auto& member : body) {
     const std::string_view name = member.key();
     if (member.value().is_null() || name == kClear || name == kForce) continue;
     const Field* field = FindField(name);
     if (field == nullptr) {
-      asked->warnings.push_back(fmt::format("{}: no such field, ignored", name.substr(0, 64)));
+      if (++unknown <= kUnknownFieldsNamed)
+        asked->warnings.push_back(fmt::format("{}: no such field, ignored", Brief(name, 64)));
       continue;
     }
     AssignField(*field, member.value(), &asked->spec);
   }
+  if (unknown > kUnknownFieldsNamed)
+    asked->warnings.push_back(
+        fmt::format("{} more fields: no such fields, ignored", unknown - kUnknownFieldsNamed));
   if (asked->spec.endpoint_type == "sync") {
     asked->spec.endpoint_type = "streaming";
     asked->warnings.emplace_back("endpoint_type: taken as streaming, which serves sync calls too");

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "base/utf8.h"
 #include "gateway/limits.h"
 #include "gateway/spec/assign_field.h"
 #include "gateway/spec/field_table.h"
@@ -102,6 +103,29 @@ TEST(ReadCreate, UnknownFieldsAreWarnings) {
   EXPECT_EQ(asked->spec.endpoint_type, "streaming");
 }
 
+// The record's warnings are stored as JSON: half a character would keep a gateway from starting.
+TEST(ReadCreate, WarningsAreUtf8WhateverTheFieldIsCalled) {
+  for (size_t before = 60; before < 66; ++before) {
+    json::Object body = Body();
+    body[std::string(before, 'a') + "\xC3\xA9\xF0\x9F\x98\x80" + "rest"] = 1;
+    const auto asked = ReadCreate(body);
+    ASSERT_TRUE(asked.has_value());
+    ASSERT_EQ(asked->warnings.size(), 1u);
+    EXPECT_TRUE(IsUtf8(asked->warnings[0])) << before;
+  }
+  ApiError error{.status = 404, .text = "There is no /\xFF"};
+  EXPECT_TRUE(json::Parse(ErrorBody(error), {}, "error").has_value());
+}
+
+TEST(ReadCreate, CountsUnknownFieldsBeyondTheFirst) {
+  json::Object body = Body();
+  for (int i = 0; i < 1000; ++i) body["x" + std::to_string(i)] = i;
+  const auto asked = ReadCreate(body);
+  ASSERT_TRUE(asked.has_value());
+  EXPECT_EQ(asked->warnings.size(), 17u);
+  EXPECT_EQ(asked->warnings.back(), "984 more fields: no such fields, ignored");
+}
+
 TEST(ReadUpdate, NullKeepsAndClearClears) {
   const auto before = ReadCreate(Body(R"({"quantize": "awq", "labels": {"team": "red"}})"));
   const auto kept = ReadUpdate(before->spec, {{"quantize", nullptr}, {"max_workers", 9}});
@@ -145,6 +169,20 @@ TEST(Spec, EveryFieldReadsBackAsItWasWritten) {
   const json::Object written = WriteSpec(asked->spec);
   for (const Field& field : EndpointFields())
     EXPECT_EQ(written.contains(field.name), field.use != FieldUse::kEngine) << field.name;
+}
+
+TEST(Spec, WhatIsAcceptedIsReadBack) {
+  for (const char* extra : {R"({"cpus": 0.1})", R"({"cpus": 5e-324})", R"({"memory": 1e-7})",
+                            R"({"memory": 4503599627370496})", R"({"memory": 1e15})",
+                            R"({"cpus": 0})", R"({"cpus": -0.0})", R"({"cpus": 1e300})"}) {
+    const auto asked = ReadCreate(Body(extra));
+    if (!asked.has_value()) continue;
+    const auto again = ReadSpec(WriteSpec(asked->spec));
+    ASSERT_TRUE(again.has_value()) << extra << again.error().ToString();
+    EXPECT_EQ(*again, asked->spec) << extra;
+  }
+  EXPECT_TRUE(ReadCreate(Body(R"({"cpus": 0.1})")).has_value());
+  EXPECT_EQ(ReadCreate(Body(R"({"memory": 1e15})"))->spec.resources.memory, "1000000000000000");
 }
 
 TEST(Spec, OnlyWhatAProcessSeesNeedsNewWorkers) {

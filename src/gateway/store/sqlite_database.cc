@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <sqlite3.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "gateway/store/database.h"
@@ -9,6 +10,8 @@
 namespace tessera::gateway {
 namespace {
 
+constexpr std::string_view kDamaged =
+    "; put back a copy of it, or begin anew with another --state-dir; nothing was changed";
 constexpr int kBusyTimeoutMs = 5000;  // Another process of this machine looks at the file.
 
 Status StatusOfCode(int code, sqlite3* db) {
@@ -25,7 +28,7 @@ Status StatusOfCode(int code, sqlite3* db) {
                  : Internal(text);
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
-      return DataLoss(text);
+      return DataLoss(text + std::string(kDamaged));
     case SQLITE_READONLY:
     case SQLITE_PERM:
     case SQLITE_CANTOPEN:
@@ -123,7 +126,11 @@ class SqliteDatabase final : public Database {
                 "PRAGMA trusted_schema=OFF"));
     Statement check = Prepare("PRAGMA quick_check(1)");
     TESSERA_ASSIGN_OR_RETURN(const bool has_row, check.Next());
-    if (has_row && check.Text(0) != "ok") return DataLoss("damaged: " + check.Text(0));
+    if (has_row && check.Text(0) != "ok") {
+      std::string what = check.Text(0);  // Several lines.
+      std::ranges::replace(what, '\n', ' ');
+      return DataLoss("database: damaged: " + what + std::string(kDamaged));
+    }
     return {};
   }
 

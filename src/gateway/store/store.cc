@@ -18,6 +18,9 @@
 namespace tessera::gateway {
 namespace {
 
+// A body that is as deep as the API admits lies deeper here: options are an object in the record.
+constexpr uint32_t kStoredDepthMax = 80;
+
 std::string WriteList(const std::vector<std::string>& list) {
   json::Array array;
   for (const std::string& element : list) array.push_back(json::Value(element));
@@ -37,7 +40,9 @@ Result<EndpointRecord> ReadEndpoint(const Statement& row) {
   EndpointRecord record;
   record.id = row.Text(0);
   record.owner = row.Text(1);
-  TESSERA_ASSIGN_OR_RETURN(const json::Value spec, json::Parse(row.Text(2), {}, "stored endpoint"));
+  TESSERA_ASSIGN_OR_RETURN(
+      const json::Value spec,
+      json::Parse(row.Text(2), {.max_depth = kStoredDepthMax}, "stored endpoint"));
   if (!spec.is_object()) return Fail(DataLoss("stored endpoint: not an object"));
   TESSERA_ASSIGN_OR_RETURN(record.spec, ReadSpec(spec.get_object()));
   record.revision = row.Integer(3);

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "gateway/limits.h"
+#include "gateway/spec/read_spec.h"
 #include "gateway/store/postgres_database.h"
 #include "support/fixtures.h"
 #include "support/postgres_server.h"
@@ -179,6 +180,25 @@ TEST(Store, SecondGatewayIsRefused) {
   ASSERT_FALSE(second.has_value());
   EXPECT_EQ(second.error().code(), Code::kUnavailable);
   EXPECT_NE(second.error().ToString().find("--state-dir"), std::string::npos);
+}
+
+TEST_P(EachStore, KeepsBodiesAsDeepAsTheApiAdmits) {
+  const TempDir dir;
+  auto deep = json::Parse(R"({"name":"a","model_name":"m","min_workers":0,"max_workers":1,)"
+                          R"("per_worker":1,"rope_scaling":{"a":)" +
+                              std::string(62, '[') + std::string(62, ']') + "}}",
+                          {.max_depth = 64}, "body");
+  ASSERT_TRUE(deep.has_value()) << deep.error().ToString();
+  const auto asked = ReadCreate(deep->get_object());
+  ASSERT_TRUE(asked.has_value());
+  EndpointRecord record = Endpoint("a");
+  record.spec = asked->spec;
+  auto store = Open(dir.path());
+  ASSERT_TRUE(store.has_value()) << store.error().ToString();
+  ASSERT_TRUE((*store)->InsertEndpoint(record, Event("")).ok());
+  const auto kept = (*store)->LoadEndpoints();
+  ASSERT_TRUE(kept.has_value()) << kept.error().ToString();
+  EXPECT_EQ(kept->front(), record);
 }
 
 TEST(Store, DamageAndNewerVersionsAreSaid) {

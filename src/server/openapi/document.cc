@@ -2,30 +2,25 @@
 #include "server/openapi/document.h"
 
 #include <algorithm>
-#include <cmath>
 #include <string>
 #include <string_view>
 
-#include "base/check.h"
+#include "net/openapi.h"
 #include "server/openapi/components.h"
 #include "server/openapi/operations.h"
 
 namespace tessera::server::openapi {
 namespace {
 
+using net::openapi::Bound;
+using net::openapi::Content;
+using net::openapi::MethodKey;
+using net::openapi::Parsed;
+using net::openapi::PathItem;
+using net::openapi::Reference;
 using openai::Field;
 using openai::Kind;
 using openai::Use;
-
-json::Value Parsed(std::string_view text) {
-  auto value = json::Parse(text, {}, "schema");
-  TESSERA_CHECK(value.has_value());  // It is ours.
-  return *std::move(value);
-}
-
-json::Object Reference(std::string_view component) {
-  return {{"$ref", "#/components/schemas/" + std::string(component)}};
-}
 
 json::Array Types(Kind kind) {
   // Null means absent in every dialect.
@@ -50,13 +45,6 @@ json::Array Types(Kind kind) {
       return {};
   }
   return {};
-}
-
-/// A whole number as one, so that 20 is not written 20.0.
-json::Value Bound(double value) {
-  constexpr double kExact = 9007199254740992.0;
-  if (std::trunc(value) == value && std::abs(value) <= kExact) return static_cast<int64_t>(value);
-  return value;
 }
 
 json::Object SchemaOf(const Field& field, const Operation& operation) {
@@ -102,13 +90,6 @@ json::Object BodySchema(const Operation& operation) {
   if (!required.empty()) schema["required"] = std::move(required);
   schema["properties"] = std::move(properties);
   return schema;
-}
-
-json::Object Content(std::string_view type, json::Object schema) {
-  json::Object media{{"schema", std::move(schema)}};
-  json::Object content;
-  content[type] = std::move(media);
-  return content;
 }
 
 /// One event: its data is JSON text of the component, but for the last one of some dialects.
@@ -207,11 +188,8 @@ json::Object Components() {
 json::Object MakeDocument() {
   json::Object paths;
   for (const Operation& operation : Operations()) {
-    std::string method(operation.method);
-    for (char& c : method) c = static_cast<char>(c | 0x20);
-    json::Value& path = paths[PathOf(operation.pattern)];
-    if (!path.is_object()) path = json::Object();
-    path.get_object()[method] = OperationObject(operation);
+    PathItem(PathOf(operation.pattern), &paths)[MethodKey(operation.method)] =
+        OperationObject(operation);
   }
   json::Object document{{"openapi", "3.1.0"}};
   document["info"] = json::Object{{"title", "Tessera"}, {"version", TESSERA_VERSION}};
