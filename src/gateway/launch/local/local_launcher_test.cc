@@ -133,8 +133,9 @@ TEST(LocalLauncher, AdoptsWhatLivesAndNothingElse) {
   const TempDir dir;
   WorkerRecord record;
   {
-    const auto launcher = Launcher(dir, "sleep 1000");
+    const auto launcher = Launcher(dir, "echo up; sleep 1000");
     record = *Start(launcher.get());
+    (void)WaitForLog(*launcher, "up\n");  // The shell has read its script, which changes below.
   }
   const auto launcher = Launcher(dir, "");
   WorkerRecord other = record;
