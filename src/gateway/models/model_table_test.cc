@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/models/model_table.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -65,6 +66,29 @@ TEST(ParseAliases, SaysWhereItIsWrong) {
         << aliases.error().ToString();
   }
   EXPECT_TRUE(ParseAliases("", "x")->empty());
+}
+
+TEST(ParseAliases, WhatTheLibraryDoesNotSayIsSaid) {
+  const std::pair<std::string_view, std::string_view> texts[] = {
+      {std::string_view("[models]\n[\0x]", 13), "2:2"},
+      {"[models]\n[\x18]", "2:2"},
+      {"[models]\na = \"\x7f\"", "2:6"},
+      {"[(models]", "1:2"},
+      {"[models]\n\t[[ +]]", "2:5"},
+      {"[", "1:2"},
+      {"[models]\n\xc3\xa9 = \"b\"", "2:1"},
+      {"[models]\na = \"\"\"\n[(\n\"\"\" \xc3\xa9", "4:5"},
+      {"[models]\na = 'b\\' \xc3\xa9", "2:10"}};
+  for (const auto& [text, where] : texts) {
+    const auto aliases = ParseAliases(text, "models.toml");
+    ASSERT_FALSE(aliases.has_value());
+    EXPECT_EQ(aliases.error().ToString(),
+              fmt::format("models.toml:{}: expected a name; outside of quotes letters of ASCII, "
+                          "nowhere control characters",
+                          where));
+  }
+  EXPECT_TRUE(
+      ParseAliases("[ \"models\" ] # \xc3\xa9\r\n\t\"\xc3\xa9\\\"\" = \"b\"\n", "x").has_value());
 }
 
 TEST(EditDistance, IsLevenshteins) {

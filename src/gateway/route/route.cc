@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <utility>
 
 #include "base/check.h"
@@ -123,7 +124,19 @@ void Route::ServeWaitingLocked(Ready* ready) {
 }
 
 void Route::Tell(Ready ready) {
-  for (auto& [then, lease] : ready) then(std::move(lease));
+  // A call may give its lease back at once, which serves the next one: behind this one then, not
+  // deeper and deeper in the stack.
+  thread_local Ready* telling = nullptr;
+  if (telling != nullptr) {
+    std::ranges::move(ready, std::back_inserter(*telling));
+    return;
+  }
+  telling = &ready;
+  for (size_t i = 0; i < ready.size(); ++i) {
+    auto [then, lease] = std::move(ready[i]);
+    then(std::move(lease));
+  }
+  telling = nullptr;
 }
 
 void Route::SetWorkers(std::vector<RouteWorker> workers) {

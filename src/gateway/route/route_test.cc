@@ -126,6 +126,21 @@ TEST_F(RouteTest, CountsSurviveAWorkersLeaving) {
   EXPECT_EQ(route->load().open, 0);
 }
 
+// As calls do whose callers are gone. One would be served by the other, ever deeper in the stack.
+TEST_F(RouteTest, CallsThatGiveTheirWorkerBackAtOnceAreServedInALoop) {
+  constexpr int kCalls = 200'000;
+  const auto route = Make({.waiting_max = kCalls, .open_per_worker_max = 1});
+  route->SetWorkers({Worker("a")});
+  auto first = Acquire(route);
+  int served = 0;
+  for (int i = 0; i < kCalls; ++i)
+    route->Acquire({}, [&](const Result<Route::Lease>& lease) { served += lease.has_value(); });
+  EXPECT_EQ(served, 0);
+  first->got.reset();
+  EXPECT_EQ(served, kCalls);
+  EXPECT_EQ(route->load().open, 0);
+}
+
 TEST_F(RouteTest, ManyThreadsLoseNoCall) {
   const auto route = Make({.waiting_max = 1 << 20, .open_per_worker_max = 2});
   std::atomic<int> served{0};
