@@ -25,7 +25,7 @@ cd "$(dirname "$0")"
 runs() { grep -q '^State:.[^ZX]' "/proc/$1/status" 2>/dev/null; }
 if [ -f pid ]; then
   pid=$(cat pid)
-  kill -TERM "$pid" 2>/dev/null || true
+  kill -TERM "$pid" 2>/dev/null  # It may have ended.
   for _ in $(seq 1 600); do runs "$pid" || break; sleep 0.1; done
 fi
 [ "$1" = start ] || exit 0

@@ -86,6 +86,18 @@ def free_port() -> int:
         return int(sock.getsockname()[1])
 
 
+def wait_for_gateway(process: subprocess.Popen[bytes], http: httpx.Client, log: Path) -> None:
+    """Until it answers; its log when it ends instead."""
+    for _ in range(200):
+        assert process.poll() is None, log.read_text()
+        try:
+            http.get("/healthz")
+            return
+        except httpx.TransportError:
+            time.sleep(0.05)
+    raise AssertionError("the gateway did not start")
+
+
 @dataclass
 class Served:
     url: str

@@ -15,7 +15,7 @@ import httpx
 import openai
 import pytest
 
-from conftest import GGUF, TESSERA, free_port, tessera
+from conftest import GGUF, TESSERA, free_port, tessera, wait_for_gateway
 
 ME = ("me", "")
 
@@ -36,14 +36,7 @@ class Gateway:
              str(self.dir / "state"), "--models", str(self.dir / "models.toml"), "--cache-dir",
              str(self.cache), "--idle-timeout", "3", "--scale-down-after", "2", "--drain-seconds",
              "10", *more], stdout=log, stderr=log)
-        for _ in range(200):
-            assert self.process.poll() is None, (self.dir / "gateway.log").read_text()
-            try:
-                self.http.get("/healthz")
-                return
-            except httpx.TransportError:
-                time.sleep(0.05)
-        raise AssertionError("the gateway did not start")
+        wait_for_gateway(self.process, self.http, self.dir / "gateway.log")
 
     def kill(self) -> None:
         self.process.kill()

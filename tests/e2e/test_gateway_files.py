@@ -15,7 +15,7 @@ import httpx
 import openai
 import pytest
 
-from conftest import TESSERA, free_port
+from conftest import TESSERA, free_port, wait_for_gateway
 
 MIB = 1 << 20
 
@@ -39,14 +39,7 @@ class Gateway:
         self.process = subprocess.Popen(
             [str(TESSERA), "gateway", "--port", str(self.port), "--state-dir",
              str(self.dir / "state"), *self.flags], stdout=log, stderr=log, preexec_fn=limit)
-        for _ in range(200):
-            assert self.process.poll() is None, (self.dir / "gateway.log").read_text()
-            try:
-                self.http.get("/healthz")
-                return
-            except httpx.TransportError:
-                time.sleep(0.05)
-        raise AssertionError("the gateway did not start")
+        wait_for_gateway(self.process, self.http, self.dir / "gateway.log")
 
     def stop(self) -> None:
         self.process.terminate()
